@@ -1,0 +1,48 @@
+"""eclose finds the neural network a data set needs.
+
+Public names are imported on first use, so `import eclose` loads neither torch nor numpy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "Term": "eclose.algebra.terms:Term",
+    "Operator": "eclose.algebra.declarations:Operator",
+    "Attribute": "eclose.algebra.declarations:Attribute",
+    "Registry": "eclose.algebra.registry:Registry",
+    "EcloseError": "eclose.algebra.errors:EcloseError",
+    "EcloseWarning": "eclose.algebra.errors:EcloseWarning",
+    "TermError": "eclose.algebra.errors:TermError",
+    "GrammarError": "eclose.algebra.errors:GrammarError",
+    "ShapeError": "eclose.algebra.errors:ShapeError",
+    "LimitError": "eclose.algebra.errors:LimitError",
+    "RequestError": "eclose.algebra.errors:RequestError",
+    "MissingExtra": "eclose.algebra.errors:MissingExtra",
+    "Classes": "eclose.algebra.shapes:Classes",
+    "Map": "eclose.algebra.shapes:Map",
+    "Values": "eclose.algebra.shapes:Values",
+    "Tokens": "eclose.algebra.shapes:Tokens",
+}
+
+__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    reference = _PUBLIC.get(name)
+    if reference is None:
+        from eclose.algebra.errors import did_you_mean
+
+        raise AttributeError(f"module 'eclose' has no attribute {name!r}{did_you_mean(name, _PUBLIC)}")
+    module, _, attribute = reference.partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

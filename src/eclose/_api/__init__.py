@@ -1,0 +1,1 @@
+"""The public functions, which join the rooms of the library."""

@@ -1,0 +1,1 @@
+"""A term as a flat program of layers with inferred shapes."""

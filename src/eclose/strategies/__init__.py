@@ -1,0 +1,1 @@
+"""Strategies: how a space is searched."""

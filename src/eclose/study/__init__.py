@@ -1,0 +1,1 @@
+"""Studies: trials, the executors that run them, and the Optuna adapter."""

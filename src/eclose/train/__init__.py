@@ -1,0 +1,1 @@
+"""Training: one loop, schedules, protocols, whole-step capture."""
