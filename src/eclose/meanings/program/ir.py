@@ -92,6 +92,7 @@ class Program:
         taps: name -> index of a side output.
         guards: see `Guard`.
         choices: name -> `ChoiceSite`.
+        droppable: values that drop-path may drop while training (outputs of operations on edges, never identities).
     """
 
     input_shape: Shape
@@ -102,6 +103,7 @@ class Program:
     taps: Mapping[str, int] = field(default_factory=dict)
     guards: tuple[Guard, ...] = ()
     choices: Mapping[str, ChoiceSite] = field(default_factory=dict)
+    droppable: tuple[int, ...] = ()
 
     def shape(self, index: int) -> Shape:
         """Return the shape of a value."""

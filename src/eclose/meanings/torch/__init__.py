@@ -1,0 +1,1 @@
+"""The torch meaning: a program as one flat module."""

@@ -1,0 +1,92 @@
+"""Mixtures: the weighted sum of alternatives, with the weights passed in.
+
+A mixture holds no parameters and no reference to a network, so it can be copied, pickled and replaced by a faster one.
+What turns alphas into weights (softmax, a Gumbel sample, a hard choice, ...) belongs to the strategies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class MixtureWeights:
+    """The weights of one choice for one forward pass.
+
+    Attributes:
+        values: one weight an alternative, shape `(K,)`.
+        selected: the alternatives that are evaluated at all (hard weights); None evaluates every one.
+    """
+
+    values: Tensor  # shape: (K,)
+    selected: tuple[int, ...] | None = None
+
+    def needs(self, alternative: int) -> bool:
+        """Return whether an alternative is evaluated."""
+        return self.selected is None or alternative in self.selected
+
+
+class Mixture(nn.Module):
+    """`sum_j weights[alternatives[j]] * inputs[j]` over the inputs that are present.
+
+    Args:
+        alternatives: which alternative each input belongs to; of several types of value each has a mixture of its own,
+            so the alternatives of one mixture may be any part of the choice's.
+        count: the number of alternatives of the choice, which is the length of its weights.
+    """
+
+    def __init__(self, alternatives: Sequence[int], count: int):
+        super().__init__()
+        self.alternatives = tuple(alternatives)
+        self.count = count
+
+    def forward(self, inputs: Sequence[Tensor | None], weights: MixtureWeights) -> Tensor | None:
+        """Return the mixture, or None where every input is absent."""
+        total: Tensor | None = None
+        for alternative, value in zip(self.alternatives, inputs, strict=True):
+            if value is None or not weights.needs(alternative):
+                continue
+            part = value * weights.values[alternative]
+            total = part if total is None else total + part
+        return total
+
+    def extra_repr(self) -> str:
+        """Show the alternatives."""
+        return f"alternatives={self.alternatives}, count={self.count}"
+
+
+class Alphas(nn.ParameterDict):
+    """Architecture parameters by the name of their choice: a parameter group of their own."""
+
+
+def softmax_weights(alphas: Mapping[str, Tensor]) -> dict[str, MixtureWeights]:
+    """Return the plain relaxation `theta = softmax(alpha)` for every choice."""
+    return {name: MixtureWeights(torch.softmax(alpha, -1)) for name, alpha in alphas.items()}
+
+
+def checked_weights(
+    given: Mapping[str, MixtureWeights | Tensor], counts: Mapping[str, int]
+) -> dict[str, MixtureWeights]:
+    """Return weights for exactly the choices in `counts`, each of the right length."""
+    missing, extra = counts.keys() - given.keys(), given.keys() - counts.keys()
+    if missing or extra:
+        problem = f"weights are missing for {sorted(missing)}" if missing else f"there are no choices {sorted(extra)}"
+        raise ValueError(problem)
+    result = {}
+    for name, count in counts.items():
+        weights = given[name]
+        if not isinstance(weights, MixtureWeights):
+            weights = MixtureWeights(weights)
+        if weights.values.shape != (count,):
+            raise ValueError(f"choice {name!r} needs weights of shape ({count},), not {tuple(weights.values.shape)}")
+        if weights.selected is not None and not all(0 <= index < count for index in weights.selected):
+            raise ValueError(f"choice {name!r} has alternatives 0 to {count - 1}; selected are {weights.selected}")
+        result[name] = weights
+    return result
+
+
+__all__ = ["Alphas", "Mixture", "MixtureWeights", "checked_weights", "softmax_weights"]
