@@ -127,12 +127,23 @@ def _position_parameters(settings: Settings, shapes: Sequence[Shape]) -> dict[st
     return {"weight": shapes[0]}
 
 
+# The table
 _WINDOW = ("kernel", "stride", "padding")
-_kind("conv", "convolution", _conv, "channels", *_WINDOW, "dilation", parameters=_conv_parameters, groups=1, bias=False)
+_kind(
+    "conv",
+    "convolution",
+    rules.conv,
+    "channels",
+    *_WINDOW,
+    "dilation",
+    parameters=_conv_parameters,
+    groups=1,
+    bias=False,
+)
 _kind(
     "conv_transpose",
     "transposed convolution",
-    _conv_transpose,
+    rules.conv_transpose,
     "channels",
     *_WINDOW,
     "output_padding",
@@ -143,65 +154,69 @@ _kind(
 _kind(
     "batch_norm",
     "normalisation of each channel over batch and positions",
-    _same,
+    rules.same,
     parameters=_channel_parameters,
     buffers=_running_statistics,
     affine=True,
     eps=1e-5,
     momentum=0.1,  # torch's: new = (1 - momentum) old + momentum batch
 )
-_kind("instance_norm", "of each channel over positions", _instance_norm, parameters=_channel_parameters, affine=True)
-_kind("layer_norm", "of the whole (C, *spatial)", _same, parameters=_layer_norm_parameters, affine=True)
-_kind("channel_norm", "over the channels at each position", _same, parameters=_channel_parameters, affine=True)
-_kind("group_norm", "over groups of channels", _group_norm, "groups", parameters=_channel_parameters, affine=True)
-_kind("linear", "y = W x + b on vectors", _linear, "features", parameters=_linear_parameters, bias=True)
-_kind("max_pool", "maximum of each window", _pool, *_WINDOW)
-_kind("avg_pool", "mean of each window; padded zeros are not counted", _pool, *_WINDOW)
-_kind("global_pool", "mean over all positions; keep leaves axes of size 1", _global_pool, keep=False)
-_kind("flatten", "(C, *spatial) as one vector", lambda settings, shapes: (prod(shapes[0]),))
-_kind("function", "a unary function of UNARY", _function, "name", parameters=_beta)
-_kind("binary", "a binary function of BINARY", _binary, "name", inputs=2, parameters=_beta)
-_kind("add", "sum; with broadcast, axes of size 1 repeat", _sum("a sum"), inputs=None, broadcast=False)
-_kind("concat", "one after the other on channels", _concat, inputs=None)
-_kind("slice", "channels begin to end", _slice, "begin", "end")
-_kind("shift", "x without its first row on every axis, then `padding` zero rows at the end", _shift, padding=())
-_kind("subsample", "x[..., ::s, ::s]", _strided, "stride")
-_kind("zero", "zeros of the subsampled input's shape", _strided, "stride")
-_kind("noise", "independent N(0, 1) of the subsampled input's shape, in evaluation too", _strided, "stride")
-_kind("upsample", "nearest neighbour, each size times factor", _upsample, "factor")
-_kind("resize", "adaptive mean where an axis shrinks, nearest where it grows", _resize, "size")
-_kind("embedding", "token ids (L,) to (dim, L)", _embedding, "vocab", "dim", parameters=_embedding_parameters)
-_kind("positions", "adds a learned table of the input's shape", _positions, parameters=_position_parameters)
+_kind(
+    "instance_norm", "of each channel over positions", rules.instance_norm, parameters=_channel_parameters, affine=True
+)
+_kind("layer_norm", "of the whole (C, *spatial)", rules.same, parameters=_layer_norm_parameters, affine=True)
+_kind("channel_norm", "over the channels at each position", rules.same, parameters=_channel_parameters, affine=True)
+_kind("group_norm", "over groups of channels", rules.group_norm, "groups", parameters=_channel_parameters, affine=True)
+_kind("linear", "y = W x + b on vectors", rules.linear, "features", parameters=_linear_parameters, bias=True)
+_kind("max_pool", "maximum of each window", rules.pool, *_WINDOW)
+_kind("avg_pool", "mean of each window; padded zeros are not counted", rules.pool, *_WINDOW)
+_kind("global_pool", "mean over all positions; keep leaves axes of size 1", rules.global_pool, keep=False)
+_kind("flatten", "(C, *spatial) as one vector", rules.flatten)
+_kind("function", "a unary function of UNARY", rules.function, "name", parameters=_beta)
+_kind("binary", "a binary function of BINARY", rules.binary, "name", inputs=2, parameters=_beta)
+_kind("add", "sum; with broadcast, axes of size 1 repeat", rules.total("a sum"), inputs=None, broadcast=False)
+_kind("concat", "one after the other on channels", rules.concat, inputs=None)
+_kind("slice", "channels begin to end", rules.channel_slice, "begin", "end")
+_kind("shift", "x without its first row on every axis, then `padding` zero rows at the end", rules.shift, padding=())
+_kind("subsample", "x[..., ::s, ::s]", rules.strided, "stride")
+_kind("zero", "zeros of the subsampled input's shape", rules.strided, "stride")
+_kind("noise", "independent N(0, 1) of the subsampled input's shape, in evaluation too", rules.strided, "stride")
+_kind("upsample", "nearest neighbour, each size times factor", rules.upsample, "factor")
+_kind("resize", "adaptive mean where an axis shrinks, nearest where it grows", rules.resize, "size")
+_kind("embedding", "token ids (L,) to (dim, L)", rules.embedding, "vocab", "dim", parameters=_embedding_parameters)
+_kind("positions", "adds a learned table of the input's shape", rules.positions, parameters=_position_parameters)
 _kind(
     "attention",
     "softmax(q^T k / sqrt(C / heads)) v in each head of C / heads channels, over all positions",
-    _attention,
+    rules.attention,
     "heads",
     inputs=3,
     causal=False,
 )
-_kind("softmax", "of each channel over everything behind it", _softmax, "axis")
-_kind("dropout", "zeroes entries with probability rate while training", _same, "rate")
-_kind("context", "b (H, *S), m (T, *S) to b m^T (H, T), summed over positions", _context, inputs=2)
+_kind("softmax", "of each channel over everything behind it", rules.softmax, "axis")
+_kind("dropout", "zeroes entries with probability rate while training", rules.same, "rate")
+_kind("context", "b (H, *S), m (T, *S) to b m^T (H, T), summed over positions", rules.context, inputs=2)
 _kind(
     "as_kernel",
     "(C, taps) as one kernel a channel; dilation puts zeros between taps",
-    _as_kernel,
+    rules.as_kernel,
     "kernel",
     dilation=(),
 )
-_kind("pad_kernel", "zeros around a (C, *k) kernel up to size", _pad_kernel, "size")
-_kind("apply_kernel", "x (C, *S) convolved with its own kernel (C, *k), channel by channel", _apply_kernel, inputs=2)
+_kind("pad_kernel", "zeros around a (C, *k) kernel up to size", rules.pad_kernel, "size")
+_kind(
+    "apply_kernel", "x (C, *S) convolved with its own kernel (C, *k), channel by channel", rules.apply_kernel, inputs=2
+)
 _kind(
     "default_to",
     "the first input where it is there, else the second",
-    lambda s, shapes: _equal("default_to", shapes),
+    lambda settings, shapes: rules.equal("default_to", shapes),
     inputs=2,
 )
 _kind(
     "mixture",
     "sum over inputs j of w[alternatives[j]] x_j; the weights w (count of them) are passed in",
-    _mixture,
+    rules.mixture,
     "choice",
     "alternatives",
     "count",
@@ -209,4 +224,4 @@ _kind(
     kind="choice",
     broadcast=False,
 )
-_kind("custom", "a layer of the user's own", _custom, "module", "shape", inputs=None, kwargs={})
+_kind("custom", "a layer of the user's own", rules.custom, "module", "shape", inputs=None, kwargs={})

@@ -53,7 +53,8 @@ def _divided(what: str, groups: int, **channels: int) -> None:
             raise ShapeError(f"{what} with {groups} groups cannot divide {count} {name} channels evenly")
 
 
-def _conv(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def conv(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """Windows of a convolution."""
     sizes = _spatial(shapes[0], "conv")
     _axes(sizes, settings, "conv", "kernel", "stride", "padding", "dilation")
     _divided("conv", settings["groups"], input=shapes[0][0], output=settings["channels"])
@@ -61,7 +62,8 @@ def _conv(settings: Settings, shapes: Sequence[Shape]) -> Shape:
     return (settings["channels"], *counts)
 
 
-def _conv_transpose(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def conv_transpose(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """A transposed convolution."""
     sizes = _spatial(shapes[0], "conv_transpose")
     keys = ("kernel", "stride", "padding", "output_padding")
     _axes(sizes, settings, "conv_transpose", *keys)
@@ -75,7 +77,8 @@ def _conv_transpose(settings: Settings, shapes: Sequence[Shape]) -> Shape:
     return (settings["channels"], *grown)
 
 
-def _pool(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def pool(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """Windows of a pooling."""
     sizes = _spatial(shapes[0], "pooling")
     _axes(sizes, settings, "pooling", "kernel", "stride", "padding")
     if any(2 * p > k for p, k in zip(settings["padding"], settings["kernel"], strict=True)):
@@ -84,13 +87,15 @@ def _pool(settings: Settings, shapes: Sequence[Shape]) -> Shape:
     return (shapes[0][0], *_windows("pooling", sizes, *window, (1,) * len(sizes)))
 
 
-def _strided(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def strided(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """Every s-th position, the first included: ceil(n / s)."""
     sizes = _spatial(shapes[0], "subsampling")
     _axes(sizes, settings, "subsampling", "stride")
     return (shapes[0][0], *(-(-n // s) for n, s in zip(sizes, settings["stride"], strict=True)))
 
 
-def _shift(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def shift(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """One position less on every axis, plus the padding."""
     sizes = _spatial(shapes[0], "shift")
     padding = settings["padding"] or (0,) * len(sizes)
     _axes(sizes, {"padding": padding}, "shift", "padding")
@@ -100,42 +105,49 @@ def _shift(settings: Settings, shapes: Sequence[Shape]) -> Shape:
     return (shapes[0][0], *moved)
 
 
-def _same(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def same(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """The first input's shape."""
     return shapes[0]
 
 
-def _instance_norm(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def instance_norm(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """The same shape, of at least two positions."""
     if prod(_spatial(shapes[0], "instance_norm")) < 2:
         raise ShapeError(f"instance_norm needs at least two positions, but the input has shape {shapes[0]}")
     return shapes[0]
 
 
-def _group_norm(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def group_norm(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """The same shape; groups divide the channels."""
     _divided("group_norm", settings["groups"], input=shapes[0][0])
     return shapes[0]
 
 
-def _linear(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def linear(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """A vector of `features`."""
     if len(shapes[0]) != 1:
         raise ShapeError(f"linear needs a vector, but the input has shape {shapes[0]}; pool or flatten it first")
     return (settings["features"],)
 
 
-def _global_pool(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def global_pool(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """One number a channel."""
     sizes = _spatial(shapes[0], "global_pool")
     return (shapes[0][0], *((1,) * len(sizes) if settings["keep"] else ()))
 
 
-def _function(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def function(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """The same shape, by a known function."""
     _named("function", settings["name"], UNARY)
     return shapes[0]
 
 
-def _binary(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def binary(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """Two equal shapes; a product also spreads axes of size 1."""
     _named("binary", settings["name"], BINARY)
     if settings["name"] == "multiply":
         return broadcast(shapes)
-    return _equal(settings["name"], shapes)
+    return equal(settings["name"], shapes)
 
 
 def _named(what: str, name: str, known: Mapping[str, str]) -> None:
@@ -143,7 +155,8 @@ def _named(what: str, name: str, known: Mapping[str, str]) -> None:
         raise ShapeError(f"there is no {what} {name!r}{did_you_mean(name, known)}")
 
 
-def _equal(what: str, shapes: Sequence[Shape]) -> Shape:
+def equal(what: str, shapes: Sequence[Shape]) -> Shape:
+    """Return the shape that all have, or raise."""
     if len(set(shapes)) > 1:
         raise ShapeError(f"{what} needs equal shapes, not {' and '.join(map(str, dict.fromkeys(shapes)))}")
     return shapes[0]
@@ -158,20 +171,24 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     raise ShapeError(f"shapes {' and '.join(map(str, dict.fromkeys(shapes)))} do not spread over each other")
 
 
-def _sum(what: str) -> ShapeRule:
+def total(what: str) -> ShapeRule:
+    """Return the rule of a sum: equal shapes, or with `broadcast` shapes that spread over each other."""
+
     def rule(settings: Settings, shapes: Sequence[Shape]) -> Shape:
-        return broadcast(shapes) if settings["broadcast"] else _equal(what, shapes)
+        return broadcast(shapes) if settings["broadcast"] else equal(what, shapes)
 
     return rule
 
 
-def _mixture(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def mixture(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """The shape that all alternatives share."""
     if len(settings["alternatives"]) != len(shapes):
         raise ShapeError(f"a mixture of {len(settings['alternatives'])} alternatives got {len(shapes)} values")
-    return _sum("mixture")(settings, shapes)
+    return total("mixture")(settings, shapes)
 
 
-def _concat(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def concat(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """Channels added up."""
     if len({shape[1:] for shape in shapes}) > 1:
         raise ShapeError(
             f"concat needs equal sizes behind the channels, not {' and '.join(map(str, dict.fromkeys(shapes)))}"
@@ -179,57 +196,66 @@ def _concat(settings: Settings, shapes: Sequence[Shape]) -> Shape:
     return (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
 
-def _slice(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def channel_slice(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """Channels begin to end."""
     begin, end = settings["begin"], settings["end"]
     if not 0 <= begin < end <= shapes[0][0]:
         raise ShapeError(f"channels {begin} to {end} do not exist in an input of {shapes[0][0]} channels")
     return (end - begin, *shapes[0][1:])
 
 
-def _upsample(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def upsample(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """Sizes times factor."""
     sizes = _spatial(shapes[0], "upsample")
     _axes(sizes, settings, "upsample", "factor")
     return (shapes[0][0], *(n * factor for n, factor in zip(sizes, settings["factor"], strict=True)))
 
 
-def _resize(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def resize(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """Sizes as asked."""
     _axes(_spatial(shapes[0], "resize"), settings, "resize", "size")
     return (shapes[0][0], *settings["size"])
 
 
-def _embedding(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def embedding(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """One vector for each token id."""
     if len(shapes[0]) != 1:
         raise ShapeError(f"an embedding needs a sequence of token ids, but the input has shape {shapes[0]}")
     return (settings["dim"], *shapes[0])
 
 
-def _positions(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def positions(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """The same shape, with positions."""
     _spatial(shapes[0], "positions")
     return shapes[0]
 
 
-def _attention(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def attention(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """The shape that q, k and v share."""
     sizes = _spatial(shapes[0], "attention")
     _divided("attention", settings["heads"], input=shapes[0][0])
     if settings["causal"] and len(sizes) > 1:
         raise ShapeError(f"causal attention needs a sequence, but the input has shape {shapes[0]}")
-    return _equal("attention", shapes)
+    return equal("attention", shapes)
 
 
-def _softmax(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def softmax(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """The same shape."""
     if settings["axis"] not in ("positions", "taps"):
         raise ShapeError(f"softmax runs over 'positions' or 'taps', not {settings['axis']!r}")
     _spatial(shapes[0], "softmax")
     return shapes[0]
 
 
-def _context(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def context(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """(H, *S) and (T, *S) to (H, T)."""
     if _spatial(shapes[0], "context") != _spatial(shapes[1], "context"):
         raise ShapeError(f"context needs the same positions twice, not {shapes[0][1:]} and {shapes[1][1:]}")
     return (shapes[0][0], shapes[1][0])
 
 
-def _as_kernel(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def as_kernel(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """Taps laid out in space, spread by the dilation."""
     kernel, dilation = settings["kernel"], settings["dilation"] or (1,) * len(settings["kernel"])
     if len(shapes[0]) != 2 or shapes[0][1] != prod(kernel):
         raise ShapeError(f"as_kernel needs {prod(kernel)} taps a channel, but the input has shape {shapes[0]}")
@@ -241,7 +267,8 @@ def kernel_size(size: int | Sequence[int], axes: int) -> Shape:
     return (size,) * axes if isinstance(size, int) else tuple(size)
 
 
-def _pad_kernel(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def pad_kernel(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """A kernel with zeros around it."""
     kernel = _spatial(shapes[0], "pad_kernel")
     size = kernel_size(settings["size"], len(kernel))
     if len(size) != len(kernel) or any(new < old or (new - old) % 2 for new, old in zip(size, kernel, strict=True)):
@@ -249,7 +276,8 @@ def _pad_kernel(settings: Settings, shapes: Sequence[Shape]) -> Shape:
     return (shapes[0][0], *size)
 
 
-def _apply_kernel(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def apply_kernel(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """The shape of what the kernel is applied to."""
     image, kernel = shapes
     if len(image) != len(kernel) or image[0] != kernel[0] or len(image) < 2:
         raise ShapeError(f"a kernel of shape {kernel} cannot be applied to an input of shape {image}")
@@ -258,6 +286,12 @@ def _apply_kernel(settings: Settings, shapes: Sequence[Shape]) -> Shape:
     return image
 
 
-def _custom(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+def custom(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """Whatever the user's own rule says."""
     shape = resolve(settings["shape"])(*shapes, **settings["kwargs"])
     return tuple(int(size) for size in shape)
+
+
+def flatten(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """All numbers in one vector."""
+    return (prod(shapes[0]),)
