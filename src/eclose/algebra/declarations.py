@@ -95,6 +95,7 @@ class Operator:
             a term that matches one exactly is printed by it.
         spellings: like `aliases`, but only read, never printed (`nor_conv_3x3` for a plain `conv`).
         synonyms: other names for the same operator (`Linear` for `Sequential`).
+        counted: synonyms that promise a number of children (`Linear3`: three).
         meanings: `meaning name -> "module:function"`.
         tags: facts that tools look up (`"shape-keeping"`, `"random"`, ...).
     """
@@ -112,6 +113,7 @@ class Operator:
     aliases: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     spellings: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     synonyms: tuple[str, ...] = ()
+    counted: Mapping[str, int] = field(default_factory=dict)
     meanings: Mapping[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
 

@@ -38,7 +38,7 @@ class RequestError(EcloseError, ValueError):
     """A request that names something unknown or combines what does not go together."""
 
 
-class MissingExtra(EcloseError, ImportError):
+class MissingExtra(EcloseError, ImportError):  # noqa: N818 - it names what is missing
     """A feature whose optional dependency is not installed; the message names the extra."""
 
 

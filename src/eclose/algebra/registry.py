@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from eclose.algebra.declarations import TYPES, Operator
+from eclose.algebra.declarations import TYPES, Operator, resolve
 from eclose.algebra.errors import RequestError, TermError, did_you_mean
 from eclose.algebra.terms import Attributes, Term, Value, distinct, intern, tagged
 
@@ -63,7 +63,8 @@ class Registry:
             if not (name.isidentifier() and name.isascii()):
                 raise RequestError(f"{name!r} cannot name an operator: use letters, digits and underscores")
         if operator.result not in (*TYPES, "child", "children"):
-            raise RequestError(f"operator {operator.name!r}: {operator.result!r} is no result type{did_you_mean(operator.result, TYPES)}")
+            hint = did_you_mean(operator.result, TYPES)
+            raise RequestError(f"operator {operator.name!r}: {operator.result!r} is no result type{hint}")
         self._operators[operator.name] = operator
         for name in (operator.name, *operator.synonyms):
             self._meant[name] = Meant(operator)
@@ -112,6 +113,8 @@ class Registry:
             if attribute.required and key not in attributes and key not in meant.fixed:
                 raise TermError(f"{name} needs {key}= ({attribute.description or attribute.kind})", text=name)
         least, most = operator.children
+        if name in operator.counted:
+            least = most = operator.counted[name]
         if len(children) < least or (most is not None and len(children) > most):
             raise TermError(f"{name} takes {_counted(least, most)}, not {len(children)}", text=name)
         for index, child in enumerate(children):
@@ -141,7 +144,9 @@ class Registry:
             except TermError as error:
                 raise TermError(f"{name}: {key} {error}", text=key) from None
             if key in fixed and tagged(fixed[key]) != tagged(value):
-                raise TermError(f"{name} already means {key}={fixed[key]}; write {operator.name} to set another", text=key)
+                raise TermError(
+                    f"{name} already means {key}={fixed[key]}; write {operator.name} to set another", text=key
+                )
             if attribute.default is None or tagged(value) != tagged(attribute.default):
                 result.append((key, value))
         return tuple(sorted(result))
@@ -169,6 +174,15 @@ class Registry:
         """Return an attribute's value in a normalised term, the default where it is not set."""
         given = term.get(key)
         return given if given is not None else self.operator(term.name).attributes[key].default
+
+
+def default_registry() -> Registry:
+    """Return the shared registry of the operators that ship and those a user has registered.
+
+    The layer above is found by name: the language itself knows no operator.
+    """
+    registry: Registry = resolve("eclose.operators:standard")()
+    return registry
 
 
 def _default(operator: Operator, key: str) -> tuple[object, ...] | None:

@@ -46,6 +46,7 @@ class Term:
     def __new__(
         cls, name: str, children: tuple[Term, ...] = (), attributes: Attributes | Mapping[str, Value] = ()
     ) -> Term:
+        """Return the one term with these parts."""
         if attributes:
             pairs = attributes.items() if isinstance(attributes, Mapping) else attributes
             attributes = tuple(sorted((key, plain(value)) for key, value in pairs))
@@ -188,7 +189,10 @@ def compare(a: Term, b: Term) -> int:
         for left, right in (
             (a.size, b.size),
             (a.name, b.name),
-            ([(key, tagged(value)) for key, value in a.attributes], [(key, tagged(value)) for key, value in b.attributes]),
+            (
+                [(key, tagged(value)) for key, value in a.attributes],
+                [(key, tagged(value)) for key, value in b.attributes],
+            ),
             (len(a.children), len(b.children)),
         ):
             if left != right:

@@ -69,5 +69,6 @@ def mixed(site: Site, name: str, kind: str, values: list[Value]) -> Value:
             kind=kind,
             alternatives=tuple(position for position, _ in found),
             count=len(values),
+            broadcast=type_name == "attention",
         )
     return as_value(parts)

@@ -102,6 +102,7 @@ class Site:
         if known is None:
             raise RequestError(f"operator {self.operator.name!r} emits the unknown layer kind {kind!r}")
         try:
+            settings = known.complete(settings)
             shape = known.shape(settings, tuple(x.shape for x in inputs))
         except ShapeError as error:
             self.fail(str(error))

@@ -48,7 +48,8 @@ def add(site: Site, tensors: list[Tensor], local: str = "add") -> Tensor:
     needed = [tensor for tensor in tensors if not site.is_zero(tensor)] or tensors[:1]
     if len(needed) == 1:
         return needed[0]
-    return site.layer("add", *needed, local=local if kind == "feature" else f"{local}_{kind}", type=kind)
+    local = local if kind == "feature" else f"{local}_{kind}"
+    return site.layer("add", *needed, local=local, type=kind, broadcast=kind == "attention")
 
 
 def concat(site: Site, values: Sequence[Value]) -> Tensor:
