@@ -46,7 +46,7 @@ class Attribute:
             value = float(value)
         if self.kind == "int" and type(value) is float and value.is_integer():
             value = int(value)
-        expected = {"int": int, "float": float, "bool": bool, "string": str, "size": (int, tuple)}[self.kind]
+        expected: Any = {"int": int, "float": float, "bool": bool, "string": str, "size": (int, tuple)}[self.kind]
         if not isinstance(value, expected) or (isinstance(value, bool) and self.kind != "bool"):
             raise TermError(f"must be {_spoken(self.kind)}, not {_shown(value)}")
         numbers = value if isinstance(value, tuple) else (value,)

@@ -47,10 +47,12 @@ class Term:
         cls, name: str, children: tuple[Term, ...] = (), attributes: Attributes | Mapping[str, Value] = ()
     ) -> Term:
         """Return the one term with these parts."""
-        if attributes:
-            pairs = attributes.items() if isinstance(attributes, Mapping) else attributes
-            attributes = tuple(sorted((key, plain(value)) for key, value in pairs))
-        return intern(name, tuple(children), attributes or ())
+        pairs = attributes.items() if isinstance(attributes, Mapping) else attributes
+        given = tuple(sorted((key, plain(value)) for key, value in pairs))
+        for written in (name, *(key for key, _ in given)):
+            if not (isinstance(written, str) and written.isascii() and written.isidentifier()):
+                raise TermError(f"{written!r} cannot be a name in a term: use letters, digits and underscores")
+        return intern(name, tuple(children), given)
 
     def __setattr__(self, key: str, value: object) -> None:
         raise AttributeError(f"a term is immutable; build a new one instead of setting {key!r}")
