@@ -27,6 +27,20 @@ _PUBLIC = {
     "Map": "eclose.algebra.shapes:Map",
     "Values": "eclose.algebra.shapes:Values",
     "Tokens": "eclose.algebra.shapes:Tokens",
+    "Grammar": "eclose.algebra.grammar:Grammar",
+    "parse": "eclose.algebra.reading:parse",
+    "Space": "eclose.spaces:Space",
+    "space": "eclose._api.catalogues:space",
+    "spaces": "eclose.spaces:listing",
+    "register": "eclose._api.catalogues:register",
+    "build": "eclose._api.networks:build",
+    "cost": "eclose._api.networks:cost",
+    "source": "eclose._api.networks:source",
+    "graph": "eclose._api.networks:graph",
+    "draw": "eclose._api.networks:draw",
+    "exported": "eclose._api.networks:exported",
+    "weights": "eclose.operations.groups:weights",
+    "architecture": "eclose.operations.groups:architecture",
 }
 
 __all__ = ["__version__", *_PUBLIC]

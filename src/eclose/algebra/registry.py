@@ -101,8 +101,8 @@ class Registry:
                 return alias, ()
         return None
 
-    def normal(self, name: str, children: tuple[Term, ...], attributes: Mapping[str, Value]) -> Term:
-        """Return the normalised, checked term for a written name applied to normalised children."""
+    def applied(self, name: str, count: int, attributes: Mapping[str, Value]) -> tuple[Operator, Attributes]:
+        """Return the operator that a written name applies to `count` children, with its normalised attributes."""
         meant = self.meant(name)
         operator = meant.operator
         if attributes or meant.fixed:
@@ -115,8 +115,13 @@ class Registry:
         least, most = operator.children
         if name in operator.counted:
             least = most = operator.counted[name]
-        if len(children) < least or (most is not None and len(children) > most):
-            raise TermError(f"{name} takes {_counted(least, most)}, not {len(children)}", text=name)
+        if count < least or (most is not None and count > most):
+            raise TermError(f"{name} takes {_counted(least, most)}, not {count}", text=name)
+        return operator, given
+
+    def normal(self, name: str, children: tuple[Term, ...], attributes: Mapping[str, Value]) -> Term:
+        """Return the normalised, checked term for a written name applied to normalised children."""
+        operator, given = self.applied(name, len(children), attributes)
         for index, child in enumerate(children):
             accepted = operator.accepted(index, len(children))
             found = self.types(child)

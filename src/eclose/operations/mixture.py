@@ -6,7 +6,7 @@ What turns alphas into weights (softmax, a Gumbel sample, a hard choice, ...) be
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -59,8 +59,47 @@ class Mixture(nn.Module):
         return f"alternatives={self.alternatives}, count={self.count}"
 
 
-class Alphas(nn.ParameterDict):
-    """Architecture parameters by the name of their choice: a parameter group of their own."""
+class Alphas(nn.Module):
+    """Architecture parameters by the name of their choice: a parameter group of their own, read like a dictionary.
+
+    Any name is allowed: one that a module uses itself (`forward`, `keys`, ...) is kept under another attribute.
+    """
+
+    def __init__(self, alphas: Mapping[str, nn.Parameter]):
+        super().__init__()
+        self._attributes: dict[str, str] = {}
+        for name, alpha in alphas.items():
+            attribute = name
+            while hasattr(self, attribute) or (attribute != name and attribute in alphas):
+                attribute += "_"
+            self._attributes[name] = attribute
+            self.register_parameter(attribute, alpha)
+
+    def __getitem__(self, name: str) -> nn.Parameter:
+        alpha = self._parameters[self._attributes[name]]
+        assert alpha is not None
+        return alpha
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._attributes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._attributes)
+
+    def __len__(self) -> int:
+        return len(self._attributes)
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the names of the choices."""
+        return tuple(self._attributes)
+
+    def values(self) -> tuple[nn.Parameter, ...]:
+        """Return the parameters."""
+        return tuple(self[name] for name in self)
+
+    def items(self) -> tuple[tuple[str, nn.Parameter], ...]:
+        """Return the names with their parameters."""
+        return tuple((name, self[name]) for name in self)
 
 
 def softmax_weights(alphas: Mapping[str, Tensor]) -> dict[str, MixtureWeights]:

@@ -74,6 +74,7 @@ def _own(
     counted: dict[str, int] | None = None,
     edges: tuple[tuple[int, int], ...] = (),
     function: str = "",
+    tags: tuple[str, ...] = (),
 ) -> Operator:
     return Operator(
         name,
@@ -88,6 +89,7 @@ def _own(
         counted=counted or {},
         edges=edges,
         meanings={"program": _program(function or name.lower()), "graph": _graph(function or name.lower())},
+        tags=frozenset(tags),
     )
 
 
@@ -102,6 +104,7 @@ OPERATORS: tuple[Operator, ...] = (
         accepts_last=ANYTHING,
         synonyms=("Linear", *(f"Linear{count}" for count in range(1, 5))),
         counted={f"Linear{count}": count for count in range(1, 5)},
+        tags=("series",),
     ),
     *(_by_edges(name) for name in EDGES),
     _own(
@@ -127,11 +130,13 @@ OPERATORS: tuple[Operator, ...] = (
         result="child",
         accepts=(SIGNAL,),
         attributes={"n": Attribute("int", required=True, minimum=1, description="the number of copies")},
+        tags=("repeats",),
     ),
     _own(
         "Cells",
         "two stems in sequence, then cells that each get the outputs of the two before: (stem0, stem1, c1, c2, ...)",
         (3, None),
+        tags=("series",),
     ),
     _own(
         "darts_cell",
@@ -163,6 +168,7 @@ OPERATORS: tuple[Operator, ...] = (
         (2, 2),
         inputs=None,
         accepts=(ANYTHING,),
+        tags=("series",),
     ),
     _own(
         "Given",
@@ -176,6 +182,7 @@ OPERATORS: tuple[Operator, ...] = (
             "stride": Attribute("int", minimum=1, description="stride of the layers at the child's source"),
             "affine": Attribute("bool", description="whether normalisations have scale and shift"),
             "pool_norm": Attribute("bool", description="whether a normalisation follows each pooling"),
+            "conv_bias": Attribute("bool", description="whether convolutions before a normalisation have a bias"),
         },
     ),
     _own(
@@ -184,5 +191,6 @@ OPERATORS: tuple[Operator, ...] = (
         (1, 1),
         accepts=(ANYTHING,),
         attributes={"name": Attribute("string", required=True, description="the name of the side output")},
+        tags=("side",),
     ),
 )

@@ -79,6 +79,11 @@ class Site:
         return self.context.channels if self.context.channels is not None else x.shape[0]
 
     @property
+    def input(self) -> Input:
+        """What goes into the network, for stems and heads."""
+        return self._emitter.input
+
+    @property
     def output(self) -> Output | None:
         """What is asked of the network, for heads."""
         return self._emitter.output
@@ -95,7 +100,7 @@ class Site:
         return self._emitter.policy
 
     def layer(
-        self, kind: str, *inputs: Tensor, local: str | None = None, type: str = "feature", **settings: Any
+        self, kind: str, /, *inputs: Tensor, local: str | None = None, type: str = "feature", **settings: Any
     ) -> Tensor:
         """Emit one layer of this occurrence and return its output."""
         known = LAYERS.get(kind)

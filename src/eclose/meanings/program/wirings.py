@@ -5,6 +5,8 @@ An inherited stride applies to the edges that leave a wiring's source; every oth
 
 from __future__ import annotations
 
+from typing import Any
+
 from eclose.meanings.program.emitter import Meaning, Site
 from eclose.meanings.program.ir import Tensor, Value
 from eclose.meanings.program.merging import add, as_parts, concat, equal_kernels, feature, total
@@ -158,7 +160,8 @@ def combined(site: Site, base: Tensor, parts: dict[str, Tensor], name: str) -> T
 
 def given(site: Site, *inputs: Value) -> Meaning:
     """The child with other inherited values."""
-    result: Value = yield site.child(0, *inputs, **dict(site.term.attributes))
+    changes: dict[str, Any] = dict(site.term.attributes)
+    result: Value = yield site.child(0, *inputs, **changes)
     return result
 
 

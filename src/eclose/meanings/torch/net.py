@@ -19,6 +19,7 @@ from eclose.meanings.torch.layers import build_layer
 from eclose.operations.mixture import Alphas, Mixture, MixtureWeights, checked_weights, softmax_weights
 
 ALPHA_SCALE = 1e-3  # alpha ~ 1e-3 N(0, 1), as in DARTS
+MANY_LAYERS = 2_000
 TOLERATES_ABSENT = frozenset({"add", "mixture", "default_to"})
 
 
@@ -48,7 +49,7 @@ class Net(nn.Module):
             key = (step.layer, repr(sorted(step.settings.items())), _shapes(program, step))
             name = shared.get(key)
             if name is None:
-                name = step.name
+                name = f"{step.name}_" if hasattr(self.layers, step.name) else step.name  # `values`, `forward`, ...
                 module = _module(program, step)
                 self.layers[name] = module
                 if _stateless(module):
@@ -75,7 +76,7 @@ class Net(nn.Module):
                 f"this network takes inputs (N, {', '.join(map(str, self.program.input_shape))}), not {tuple(x.shape)}"
             )
         if self.program.choices or weights:
-            values = self._mixed(x, taps, self._weights(weights))
+            values: Mapping[int, Tensor | None] = self._mixed(x, taps, self._weights(weights))
         else:
             values = self._plain(x, taps)
         output = values[self.program.output]
@@ -136,12 +137,37 @@ class Net(nn.Module):
 
     def _weights(self, weights: Mapping[str, MixtureWeights | Tensor] | None) -> dict[str, MixtureWeights]:
         if weights is None:
-            return softmax_weights(self.alphas)
+            return softmax_weights(dict(self.alphas.items()))
         counts = {name: site.alternatives for name, site in self.program.choices.items()}
         try:
             return checked_weights(weights, counts)
         except ValueError as error:
             raise RequestError(str(error)) from None
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Load parameters and buffers; see `torch.nn.Module.load_state_dict`.
+
+        torch looks through all entries for each layer, which takes minutes for 50,000 layers side by side: a deep
+        network hands each layer its own.
+        """
+        if len(self.layers) <= MANY_LAYERS:
+            return super().load_state_dict(state_dict, strict=strict, assign=assign)
+        parts: dict[str, dict[str, Any]] = {name: {} for name in (*self.layers, "")}
+        for key, value in state_dict.items():
+            name, _, inner = key.removeprefix("layers.").partition(".")
+            if key.startswith("layers.") and name in self.layers:
+                parts[name][inner] = value
+            else:
+                parts[""][key.removeprefix("alphas.")] = value
+        missing, unexpected = [], []
+        for name, part in parts.items():
+            module, prefix = (self.layers[name], f"layers.{name}.") if name else (self.alphas, "alphas.")
+            keys = module.load_state_dict(part, strict=False, assign=assign)
+            missing += [prefix + key for key in keys.missing_keys]
+            unexpected += [prefix + key if name else key for key in keys.unexpected_keys]
+        if strict and (missing or unexpected):
+            raise RuntimeError(f"this state does not fit the network: missing {missing}, unexpected {unexpected}")
+        return type(keys)(missing, unexpected)
 
     def extra_repr(self) -> str:
         """Show what goes in and out."""

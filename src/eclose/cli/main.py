@@ -1,0 +1,93 @@
+"""The entry point: gathers the commands and turns every error into one line and an exit status."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from eclose.algebra.errors import EcloseError, RequestError
+from eclose.cli.output import note
+
+COMMANDS = ("language", "lists", "searching", "runs", "demonstration")
+
+app = typer.Typer(
+    name="eclose",
+    help="Finds the neural network a data set needs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import eclose
+
+        sys.stdout.write(f"eclose {eclose.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    imports: Annotated[
+        list[str] | None, typer.Option("--import", help="Import a module with your own registrations first.")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Finds the neural network a data set needs."""
+    for name in imports or ():
+        import_module(name)
+
+
+def import_module(name: str) -> None:
+    """Import a user's module of registrations."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        raise RequestError(f"--import {name}: {error}") from None
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its status."""
+    for module in COMMANDS:
+        importlib.import_module(f"eclose.cli.{module}")
+    debug = "--debug" in sys.argv
+    try:
+        status = app(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(status if isinstance(status, int) else 0)
+    except EcloseError as error:
+        _stop(error, debug, getattr(error, "exit_status", 2))
+    except (KeyboardInterrupt, typer.Abort) as error:
+        _stop(error, debug, 130, str(error) or "interrupted")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on; say nothing
+        sys.exit(0)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # a usage error: the arguments do not fit the command
+            _stop(error, debug, 2, " ".join(error.format_message().split()))
+        if debug:
+            raise
+        note(f"eclose: {type(error).__name__}: {error} (this is a fault of eclose; --debug shows where)")
+        sys.exit(1)
+
+
+def _stop(error: BaseException, debug: bool, status: int, message: str | None = None) -> NoReturn:
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    note("eclose: " + " ".join((message or str(error)).splitlines()))
+    sys.exit(status)

@@ -1,0 +1,285 @@
+"""The parts of a task: where their items come from and the three views a training loop may take of them.
+
+Arrays and tensors are *resident* (they can live on the device); a `Dataset` is read item by item; a `DataLoader` is
+used as the user built it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from eclose.algebra.errors import RequestError
+from eclose.tasks.checks import as_tensor, check_pair
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PARTS = ("train", "valid", "test", "search")
+
+
+class Source(Protocol):
+    """Where a part's items come from."""
+
+    def __len__(self) -> int: ...
+
+    def resident(self) -> tuple[Tensor, Tensor] | None:
+        """All inputs and targets as tensors, or None where they cannot be held."""
+
+    def dataset(self) -> Any:
+        """A map-style view of the items."""
+
+    def loader(self) -> Any:
+        """The user's own loader, or None."""
+
+    def example(self) -> tuple[Any, Any]:
+        """The first item."""
+
+
+class Arrays:
+    """Inputs and targets in memory (or memory-mapped), or some rows of them."""
+
+    def __init__(self, inputs: Tensor, targets: Tensor, rows: Tensor | None = None):
+        self.inputs, self.targets, self.rows = inputs, targets, rows
+        self._chosen: tuple[Tensor, Tensor] | None = None
+
+    def __len__(self) -> int:
+        return len(self.inputs) if self.rows is None else len(self.rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_chosen": None}
+
+    def take(self, rows: Any) -> Arrays:
+        """Return some of the items."""
+        import torch
+
+        rows = torch.as_tensor(rows)
+        return Arrays(self.inputs, self.targets, rows if self.rows is None else self.rows[rows])
+
+    def resident(self) -> tuple[Tensor, Tensor]:
+        """All inputs and targets as tensors."""
+        if self.rows is None:
+            return self.inputs, self.targets
+        if self._chosen is None:
+            self._chosen = self.inputs[self.rows], self.targets[self.rows]
+        return self._chosen
+
+    def dataset(self) -> Any:
+        """A `TensorDataset` of the items."""
+        from torch.utils.data import TensorDataset
+
+        return TensorDataset(*self.resident())
+
+    def loader(self) -> None:
+        """No user's loader."""
+
+    def example(self) -> tuple[Tensor, Tensor]:
+        """The first item."""
+        row = 0 if self.rows is None else int(self.rows[0])
+        return self.inputs[row], self.targets[row]
+
+
+@dataclass
+class Items:
+    """A map-style dataset of `(input, target)` items."""
+
+    items: Any
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def take(self, rows: Any) -> Items:
+        """Return some of the items."""
+        from torch.utils.data import Subset
+
+        return Items(Subset(self.items, [int(row) for row in rows]))
+
+    def resident(self) -> None:
+        """Not held: an item may be different every time it is read."""
+
+    def dataset(self) -> Any:
+        """The dataset itself."""
+        return self.items
+
+    def loader(self) -> None:
+        """No user's loader."""
+
+    def example(self) -> tuple[Any, Any]:
+        """The first item."""
+        return _pair(self.items[0], "item")
+
+
+@dataclass
+class Batches:
+    """A `DataLoader` as the user built it."""
+
+    batches: Any
+
+    def __len__(self) -> int:
+        items = getattr(self.batches, "dataset", None)
+        if hasattr(items, "__len__"):
+            return len(items)  # type: ignore[arg-type]
+        size = getattr(self.batches, "batch_size", None)
+        if hasattr(self.batches, "__len__") and size:
+            return len(self.batches) * int(size)
+        raise RequestError("this loader does not say how many items it gives; give its dataset a __len__")
+
+    def resident(self) -> None:
+        """Not held."""
+
+    def dataset(self) -> Any:
+        """The dataset behind the loader."""
+        items = getattr(self.batches, "dataset", None)
+        if items is None or not hasattr(items, "__getitem__") or not hasattr(items, "__len__"):
+            raise RequestError("this loader has no map-style dataset behind it; read it with part.loader()")
+        return items
+
+    def loader(self) -> Any:
+        """The loader itself."""
+        return self.batches
+
+    def example(self) -> tuple[Any, Any]:
+        """The first item of the first batch, without moving the global generator."""
+        import torch
+
+        with torch.random.fork_rng(devices=[]):
+            for batch in self.batches:
+                inputs, targets = _pair(batch, "batch")
+                return inputs[0], targets[0]
+        raise RequestError("this loader gives no batch")
+
+
+def _pair(item: Any, what: str) -> tuple[Any, Any]:
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        raise RequestError(f"each {what} must be a pair (input, target), not {type(item).__name__}")
+    return item[0], item[1]
+
+
+def as_source(data: Any, part: str) -> Arrays | Items | Batches:
+    """Return the source that a user's data for one part is: a pair of arrays, a `Dataset` or a `DataLoader`."""
+    from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+    if isinstance(data, Arrays | Items | Batches):
+        return data
+    if isinstance(data, DataLoader):
+        source: Arrays | Items | Batches = Batches(data)
+    elif isinstance(data, IterableDataset):
+        raise RequestError(f"the {part} part is an IterableDataset; wrap it in a DataLoader, which says how to batch it")
+    elif isinstance(data, TensorDataset) and len(data.tensors) == 2:
+        return as_source(data.tensors, part)
+    elif isinstance(data, tuple | list) and len(data) == 2 and _like_arrays(data):
+        inputs, targets = as_tensor(data[0], f"{part} inputs"), as_tensor(data[1], f"{part} targets")
+        check_pair(inputs, targets, part)
+        return Arrays(inputs, targets)
+    elif hasattr(data, "__getitem__") and hasattr(data, "__len__") and not _like_array(data):
+        source = Items(data)
+    else:
+        raise RequestError(
+            f"the {part} part must be a pair (inputs, targets) of arrays or tensors, a Dataset or a DataLoader, "
+            f"not {type(data).__name__}"
+        )
+    if len(source) == 0:
+        raise RequestError(f"the {part} part is empty")
+    source.example()
+    return source
+
+
+def _like_array(data: Any) -> bool:
+    return hasattr(data, "shape") and hasattr(data, "dtype")
+
+
+def _like_arrays(pair: Any) -> bool:
+    """Tell `(inputs, targets)` from a list of two `(input, target)` items."""
+    return all(_like_array(values) or isinstance(values, list) for values in pair) or not any(
+        isinstance(values, tuple | list) for values in pair
+    )
+
+
+def joined(first: Arrays | Items | Batches, second: Arrays | Items | Batches) -> Arrays | Items:
+    """Return the items of two sources together; rows of the same arrays come back in their own order."""
+    import torch
+    from torch.utils.data import ConcatDataset
+
+    if isinstance(first, Batches) or isinstance(second, Batches):
+        raise RequestError("two loaders cannot be joined; give arrays or datasets to train on train and valid together")
+    if isinstance(first, Arrays) and isinstance(second, Arrays):
+        if first.rows is not None and second.rows is not None and first.inputs is second.inputs:
+            rows = torch.cat([first.rows, second.rows]).sort().values
+            return Arrays(first.inputs, first.targets, None if len(rows) == len(first.inputs) else rows)
+        pairs = zip(first.resident(), second.resident(), strict=True)
+        return Arrays(*(torch.cat(pair) for pair in pairs))
+    return Items(ConcatDataset([first.dataset(), second.dataset()]))
+
+
+def known_labels(source: Arrays | Items | Batches) -> Any:
+    """Return one whole-number label an item where that costs no reading of items, else None."""
+    import numpy as np
+    import torch
+
+    if isinstance(source, Arrays):
+        targets = source.targets if source.rows is None else source.targets[source.rows]
+        return targets.numpy() if targets.dim() == 1 and not targets.is_floating_point() else None
+    items = source.items if isinstance(source, Items) else getattr(source.batches, "dataset", None)
+    rows = None
+    while isinstance(items, torch.utils.data.Subset):
+        rows = np.asarray(items.indices) if rows is None else np.asarray(items.indices)[rows]
+        items = items.dataset
+    labels = getattr(items, "targets", getattr(items, "labels", None))
+    if isinstance(items, torch.utils.data.TensorDataset) and len(items.tensors) == 2:
+        labels = items.tensors[1]
+    if labels is None or not hasattr(items, "__len__") or not hasattr(labels, "__len__"):
+        return None
+    array = np.asarray(labels)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(items):
+        return None
+    return array.astype(np.int64) if rows is None else array[rows].astype(np.int64)
+
+
+class Part:
+    """One part of a task: `train`, `valid`, `test`, or `search` (train and valid together).
+
+    Args:
+        name: which part.
+        source: where its items come from.
+        allowed: called before every access; raises while the part must not be read.
+    """
+
+    def __init__(self, name: str, source: Arrays | Items | Batches, allowed: Callable[[str], None]):
+        self.name = name
+        self._source = source
+        self._allowed = allowed
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __repr__(self) -> str:
+        return f"<part {self.name!r} of {len(self)} items>"
+
+    def resident(self) -> tuple[Tensor, Tensor] | None:
+        """Return all inputs and targets as tensors (uint8 images stay uint8), or None where they cannot be held."""
+        self._allowed(self.name)
+        return self._source.resident()
+
+    def dataset(self) -> Any:
+        """Return a map-style dataset of `(input, target)` items."""
+        self._allowed(self.name)
+        return self._source.dataset()
+
+    def loader(self) -> Any:
+        """Return the user's own `DataLoader`, or None."""
+        self._allowed(self.name)
+        return self._source.loader()
+
+    def batches(self, size: int) -> Iterator[tuple[Any, Any]]:
+        """Yield the items in order, `size` at a time: for looking at data, not for training."""
+        self._allowed(self.name)
+        loader = self._source.loader()
+        if loader is None:
+            from torch.utils.data import DataLoader
+
+            loader = DataLoader(self._source.dataset(), batch_size=size)
+        yield from loader
+
+
+__all__ = ["PARTS", "Arrays", "Batches", "Items", "Part", "as_source", "joined", "known_labels"]
