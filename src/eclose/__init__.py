@@ -32,6 +32,8 @@ _PUBLIC = {
     "Space": "eclose.spaces:Space",
     "space": "eclose._api.catalogues:space",
     "spaces": "eclose.spaces:listing",
+    "Task": "eclose.tasks:Task",
+    "task": "eclose.tasks:task",
     "register": "eclose._api.catalogues:register",
     "build": "eclose._api.networks:build",
     "cost": "eclose._api.networks:cost",
