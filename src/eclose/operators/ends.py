@@ -33,6 +33,7 @@ OPERATORS: tuple[Operator, ...] = (
         attributes={"channels": Attribute("int", 48, minimum=2, description=CHANNELS)},
         synonyms=("stem0",),
         meanings=_program("imagenet_stem0"),
+        tags=frozenset({"quartering"}),
     ),
     Operator(
         "imagenet_stem1",
