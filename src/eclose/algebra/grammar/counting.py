@@ -30,7 +30,7 @@ def tells_terms_apart(productions: Productions, constraints: Constraints) -> boo
 
     def leaf(state: State) -> int:
         rule = untied.references[state.reference] if state.reference is not None else -1
-        options = (other for other in automaton.of[rule] if other.quality == state.quality and other.reference is None)
+        options = (other for other in automaton.of[rule] if other.quality == state.quality)
         return sum(weights.weigh(other) for other in options)
 
     weights = Weights(automaton, lambda way: 1, 1, leaf)

@@ -33,6 +33,7 @@ from eclose.algebra.registry import Registry, default_registry
 from eclose.algebra.terms import Term
 
 RELAXED_LIMIT = 100_000
+FEW_TERMS = 2_000  # so few are looked at one by one
 TRIES = 10_000  # draws that a filter may refuse in a row
 
 Predicate = Callable[[Term], bool]
@@ -148,7 +149,10 @@ class Grammar:
 
     @cached_property
     def _counts_exactly(self) -> bool:
-        return counting.tells_terms_apart(self._productions, self._constraints)
+        if counting.tells_terms_apart(self._productions, self._constraints):
+            return True
+        total = self._numbering.total
+        return total <= FEW_TERMS and len({self._numbering.unrank(number) for number in range(total)}) == total
 
     @cached_property
     def _numbering(self) -> Numbering:

@@ -156,9 +156,7 @@ def completions(
             stack.append((index + 1, bindings, parts))
             continue
         rule = automaton.productions.references[reference]
-        options = [
-            state for state in automaton.of[rule] if state.reference is None and state.quality in asked
-        ]
+        options = [state for state in automaton.of[rule] if state.quality in asked]
         for state in reversed(options):
             narrowed = set()
             for binding in bindings:
