@@ -87,14 +87,17 @@ Offer = Callable[[int, int], Sequence[str]]  # (node, source) -> the operations 
 
 
 def relaxed_cell(kind: str, offer: Offer) -> Term:
-    """Return the cell with all its edges, each a choice named by its place, e.g. `normal/2_0` for node 2 from 0."""
+    """Return the cell with all its edges, each a choice named by its place, e.g. `normal/2_0` for node 2 from 0.
+
+    What a node keeps is named too: every occurrence of the cell keeps the same edges.
+    """
     nodes = []
     for node in NODES:
         edges = []
         for source in range(node):
             operations = [term(name) for name in offer(node, source)]
             edges.append(term("on", term("choice", *operations, name=f"{kind}/{node}_{source}"), src=source))
-        nodes.append(term("pick", *edges, k=2))
+        nodes.append(term("pick", *edges, k=2, name=f"{kind}/{node}"))
     return term("darts_cell", *nodes)
 
 

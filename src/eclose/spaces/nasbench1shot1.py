@@ -101,7 +101,7 @@ def relaxed(number: int) -> Term:
         if block == 1:
             first = arriving[0]
         elif len(arriving) == keep:
-            first = term("pick", *arriving, k=keep)
+            first = term("pick", *arriving, k=keep, name=f"input/{block}")
         else:
             first = term("pick", *arriving, k=keep, name=f"input/{block}", logits=True)
         children.append(term("Sequential", first, term("choice", *operations, name=f"op/{block}")))

@@ -22,9 +22,16 @@ def of_terms(productions: Productions, constraints: Constraints) -> Weights[int]
 
 
 def tells_terms_apart(productions: Productions, constraints: Constraints) -> bool:
-    """Return whether no term has two sketches."""
+    """Return whether no term has two sketches, as far as counting can show it."""
     if not productions.references:
         return True
+    try:
+        return _as_many_sketches_as_terms(productions, constraints)
+    except LimitError:
+        return False  # too many to count when every place is derived on its own
+
+
+def _as_many_sketches_as_terms(productions: Productions, constraints: Constraints) -> bool:
     untied = replace(productions, of=[[replace(p, guard=None) for p in group] for group in productions.of])
     automaton = TermAutomaton(untied, constraints)
 
@@ -48,11 +55,7 @@ def tells_terms_apart(productions: Productions, constraints: Constraints) -> boo
         references={},
         order=[],
     )
-    try:
-        terms = _accepted(Weights(TermAutomaton(alone, constraints), lambda way: 1, 1))
-    except LimitError:
-        return False
-    return sketches == terms
+    return sketches == _accepted(Weights(TermAutomaton(alone, constraints), lambda way: 1, 1))
 
 
 def _accepted(weights: Weights[int]) -> int:

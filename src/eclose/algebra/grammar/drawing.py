@@ -39,6 +39,8 @@ class Drawer(Generic[Number]):
             weighed = self.weights.assemblies()
             self._whole = [assembly for assembly, _ in weighed], list(accumulate(weight for _, weight in weighed))
         assemblies, bounds = self._whole
+        if not assemblies:
+            raise LimitError("there is no term to draw: the constraints of this grammar refuse every one")
         assembly = assemblies[_place(bounds, rng)]
         return self.part(assembly.root, self.parts(assembly.parts, {}, rng), rng)
 

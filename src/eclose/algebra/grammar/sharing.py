@@ -117,26 +117,47 @@ def _occurrences(productions: Productions, wanted: list[int]) -> dict[int, int]:
 
     What a shared rule contains counts once, however often the rule is used.
     """
-    index = {nonterminal: place for place, nonterminal in enumerate(wanted)}
-    found: list[list[int]] = [[0] * len(wanted) for _ in productions.names]
-    for nonterminal, place in index.items():
-        found[nonterminal][place] = 1
+    rows: list[dict[int, int]] = [{} for _ in productions.names]
+    for nonterminal in wanted:
+        rows[nonterminal] = {nonterminal: 1}
+    order = _children_first(productions)
     changed = bool(wanted)
-    while changed:
+    while changed:  # twice through, unless the grammar is recursive
         changed = False
-        for left, group in enumerate(productions.of):
-            row = found[left]
-            for production in group:
-                for place in range(len(wanted)):
-                    if row[place] < MANY:
-                        total = sum(found[child][place] for child in production.children)
-                        total = min(MANY, total + (index.get(left) == place))
-                        if total > row[place]:
-                            row[place], changed = total, True
-    roots = [productions.start, *sorted(set(productions.references.values()))]
-    return {
-        nonterminal: min(MANY, sum(found[root][place] for root in roots)) for nonterminal, place in index.items()
-    }
+        for left in order:
+            row = rows[left]
+            own = left in row
+            for production in productions.of[left]:
+                total: dict[int, int] = {left: 1} if own else {}
+                for child in production.children:
+                    for counted, times in rows[child].items():
+                        total[counted] = min(MANY, total.get(counted, 0) + times)
+                for counted, times in total.items():
+                    if times > row.get(counted, 0):
+                        row[counted] = times
+                        changed = True
+    found = dict.fromkeys(wanted, 0)
+    for root in [productions.start, *sorted(set(productions.references.values()))]:
+        for counted, times in rows[root].items():
+            found[counted] = min(MANY, found[counted] + times)
+    return found
+
+
+def _children_first(productions: Productions) -> list[int]:
+    """Return the nonterminals in an order in which those below come first, where there is one."""
+    order: list[int] = []
+    seen: set[int] = set()
+    for first in range(len(productions.names)):
+        stack = [(first, False)]
+        while stack:
+            left, done = stack.pop()
+            if done:
+                order.append(left)
+            elif left not in seen:
+                seen.add(left)
+                stack.append((left, True))
+                stack += [(child, False) for production in productions.of[left] for child in production.children]
+    return order
 
 
 def _determined(productions: Productions) -> set[int]:
@@ -154,12 +175,13 @@ def _determined(productions: Productions) -> set[int]:
 
 
 def _with_guards(productions: Productions) -> list[bool]:
+    """Return for each nonterminal whether a named selection can occur below it."""
     found = [any(production.guard for production in group) for group in productions.of]
     changed = True
     while changed:
         changed = False
-        for left, group in enumerate(productions.of):
-            if not found[left] and any(found[child] for production in group for child in production.children):
+        for left in _children_first(productions):
+            if not found[left] and any(found[child] for production in productions.of[left] for child in production.children):
                 found[left] = changed = True
     return found
 

@@ -23,6 +23,7 @@ from eclose.algebra.grammar.automaton import (
 from eclose.algebra.grammar.productions import Production
 
 MOST_ASSEMBLIES = 200_000
+MOST_BITS = 1_000_000  # of a count
 ROUNDS = 10_000  # of adding up the probabilities of a recursive grammar
 
 Number = TypeVar("Number", int, float)
@@ -68,14 +69,15 @@ class Weights(Generic[Number]):
         """Return a state's weight; what it needs is weighed first, children before parents."""
         found = self.of.get(state)
         if found is None:
-            order, self.recursive = _order(state, self.of)
-            if self.recursive and isinstance(self.one, int):
+            order, recursive = _order(state, self.of)
+            self.recursive |= recursive
+            if recursive and isinstance(self.one, int):
                 raise LimitError(
                     f"this grammar is recursive and has infinitely many terms{_culprit(self.automaton, state)}; "
                     "bound it, for example with a line `constrain depth(8)` or `constrain size(40)`"
                 )
             self._round(order)
-            if self.recursive:
+            if recursive:
                 self._settle(order)
             found = self.of[state]
         return found
@@ -89,19 +91,25 @@ class Weights(Generic[Number]):
                     self.read[item] = self.one
                 else:
                     zero = self.one - self.one
-                    self.read[item] = sum(
-                        (self.read.get(before, zero) * self.of.get(child, zero) for before, child in item.ways), zero
-                    )
+                    total = zero
+                    for before, child in item.ways:
+                        total += self._times(self.read.get(before, zero), self.of.get(child, zero))
+                    self.read[item] = total
                 continue
             if item.reference is not None:
                 total = self.leaf(item)
             else:
                 zero = self.one - self.one
                 total = sum((self.weight(way) * self.read.get(prefix, zero) for prefix, way in item.ways), zero)
-            if self.recursive:
+            if isinstance(total, float):
                 change = max(change, abs(total - self.of.get(item, 0.0)))
             self.of[item] = total
         return change
+
+    def _times(self, first: Number, second: Number) -> Number:
+        if isinstance(first, int) and first.bit_length() + int(second).bit_length() > MOST_BITS:
+            raise LimitError(f"this grammar has more than 2^{MOST_BITS:,} terms; no number that large is computed")
+        return first * second
 
     def _settle(self, order: list[State | Prefix]) -> None:
         for _ in range(ROUNDS):
