@@ -79,17 +79,12 @@ def check_partition(cells) -> int:
     return len(keys)
 
 
-def test_keys_of_some_cells_are_classes_of_isomorphism():
-    check_partition(Random(0).sample(CELLS, 1_200))
-
-
-@pytest.mark.slow
 def test_keys_of_all_cells_are_classes_of_isomorphism():
-    assert check_partition(CELLS) == 4_930
+    # 5,425 networks with multiplicities kept: contracting an edge of two summing nodes would merge some of them.
+    assert check_partition(CELLS) == 5_425
 
 
-def test_number_of_classes_of_all_cells():
-    assert len({duplicate_key(cell) for cell in CELLS}) == 4_930
+def test_the_benchmark_tells_cells_apart_by_its_own_string():
     assert len({nb201_unique_string(cell) for cell in CELLS}) == 6_466
 
 
@@ -135,7 +130,8 @@ def test_terms_with_one_key_compute_the_same_with_their_weights_in_some_order():
             net = build(eclose.parse(f"Sequential({cell}, relu)"), input=(4, 6, 6), registry=None).double().eval()
             with torch.no_grad():
                 for parameter in net.parameters():
-                    parameter.fill_(0.01 * parameter.numel() ** 0.5)  # equal layers get equal weights
+                    if parameter.dim() > 1:  # a batch norm keeps its bias of 0: what a dead branch gives is nothing
+                        parameter.fill_(0.01 * parameter.numel() ** 0.5)  # equal layers get equal weights
             nets.append(net)
         x = torch.randn(2, 4, 6, 6, dtype=torch.float64)
         assert torch.allclose(nets[0](x), nets[1](x), rtol=1e-9, atol=1e-12)
