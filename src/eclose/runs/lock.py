@@ -78,7 +78,7 @@ class RunLock:
             except BlockingIOError:
                 holder = _holder(descriptor)
                 os.close(descriptor)
-                if _alive(holder) or time.monotonic() > until:
+                if alive(holder) or time.monotonic() > until:
                     who = f"process {holder.get('process')} on {holder.get('host')}" if holder else "another process"
                     raise RequestError(
                         f"{self.path.parent} is being driven by {who}; wait for it, stop it, or choose another folder"
@@ -111,7 +111,7 @@ class RunLock:
 
 def _myself() -> dict[str, Any]:
     since = time.strftime("%Y-%m-%d %H:%M:%S")
-    return {"host": socket.gethostname(), "process": os.getpid(), "born": _born(os.getpid()), "since": since}
+    return {"host": socket.gethostname(), "process": os.getpid(), "born": born(os.getpid()), "since": since}
 
 
 def _holder(descriptor: int) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _holder(descriptor: int) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _alive(holder: dict[str, Any]) -> bool:
+def alive(holder: dict[str, Any]) -> bool:
     """Whether a holder may still run; of another machine's processes nothing is known."""
     process = holder.get("process")
     if holder.get("host") != socket.gethostname() or not isinstance(process, int):
@@ -134,10 +134,10 @@ def _alive(holder: dict[str, Any]) -> bool:
         return False
     except OSError:
         return True
-    return holder.get("born") == _born(process)
+    return holder.get("born") == born(process)
 
 
-def _born(process: int) -> str:
+def born(process: int) -> str:
     """Return when a process started, in the kernel's own units: a process number alone may have been given again."""
     try:
         text = Path(f"/proc/{process}/stat").read_text()

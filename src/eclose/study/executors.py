@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from eclose.algebra.terms import Term
 from eclose.study.protocols import Evaluator, Reporter
-from eclose.study.results import Objective, Result, as_result, failed
+from eclose.study.results import Objective, Result, as_result, failed, plain_number
 
 OnReport = Callable[[int, int, dict[str, Any]], None]  # (trial, step, values)
 
@@ -71,7 +71,7 @@ class Report:
 
     def __call__(self, step: int, **values: float) -> None:
         """Report values after a step."""
-        self._send(self.number, step, values)
+        self._send(self.number, step, {name: plain_number(value) for name, value in values.items()})
 
 
 def guarded(
@@ -80,14 +80,14 @@ def guarded(
     """Return what an evaluator gives for a term; an exception is a failed result."""
     try:
         value = evaluate(term, seed) if report is None else evaluate(term, seed, report)
-    except Exception as error:
+        return as_result(value, objectives)
+    except (Exception, SystemExit) as error:
         if report is not None and report.folder is not None:
             with suppress(OSError):
                 report.folder.mkdir(parents=True, exist_ok=True)
                 (report.folder / "error.txt").write_text(traceback.format_exc())
         lines = str(error).strip().splitlines()
         return failed(f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__)
-    return as_result(value, objectives)
 
 
 class InProcess:

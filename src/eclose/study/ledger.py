@@ -55,7 +55,9 @@ class Ledger:
             raise RequestError(f"lag must be at least 1, not {lag}: no proposal can see its own result")
         if duplicates not in POLICIES:
             hint = did_you_mean(duplicates, POLICIES)
-            raise RequestError(f"duplicates are to {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {duplicates!r}{hint}")
+            raise RequestError(
+                f"duplicates are to {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {duplicates!r}{hint}"
+            )
         self.trials: list[Trial] = []
         self.simulated = 0.0
         self.objectives = tuple(objectives)
@@ -79,9 +81,6 @@ class Ledger:
         self._finished = sorted((trial for trial in self.trials if trial.result is not None), key=lambda t: t.order)
         for order, trial in enumerate(self._finished):
             trial.order = order
-        for trial in self.trials:
-            if trial.result is None and trial.source is not None:
-                self._waiting.setdefault(trial.source, []).append(trial)
 
     def ready(self) -> bool:
         """Tell the strategy all that the next proposal may see; False while some of that is still running."""

@@ -113,26 +113,48 @@ def as_result(value: Any, objectives: Iterable[Objective]) -> Result:
         objectives: what the study looks for, the first being what one number stands for.
     """
     wanted = tuple(objectives)
-    if isinstance(value, Result):
-        result = value
-    elif isinstance(value, Mapping):
-        result = Result(DONE, value)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        result = Result(DONE, {wanted[0].name: float(value)})
-    elif hasattr(value, "status") and hasattr(value, "objectives"):
-        result = Result(value.status, value.objectives, getattr(value, "reason", ""))
+    if hasattr(value, "status") and hasattr(value, "objectives"):
+        status, given, reason = value.status, value.objectives, str(getattr(value, "reason", ""))
     else:
-        return failed(f"the evaluator returned {type(value).__name__}, not a result, a mapping or a number")
-    if result.status != DONE:
-        return result
+        status, reason = DONE, ""
+        given = value if isinstance(value, Mapping) else {wanted[0].name: value}
+    if status not in (DONE, FAILED):
+        return failed(f"the evaluator returned a result whose status is {status!r}, neither 'done' nor 'failed'")
+    # Plain numbers, exactly as a storage gives them back: a resumed strategy must learn from the same ones.
+    numbers: dict[str, float] = {}
+    for name, number in given.items():
+        try:
+            numbers[str(name)] = plain_number(number)
+        except (TypeError, ValueError, RuntimeError):
+            if given is not value:
+                return failed(f"the evaluator returned {type(number).__name__}, not a result, a mapping or a number")
+            return failed(f"{name} is {type(number).__name__}, not a number")
+    if status == FAILED:
+        return Result(FAILED, {name: number for name, number in numbers.items() if math.isfinite(number)}, reason)
     for objective in wanted:
-        if objective.name not in result.objectives:
-            names = ", ".join(sorted(result.objectives)) or "none"
+        if objective.name not in numbers:
+            names = ", ".join(sorted(numbers)) or "none"
             return failed(f"the result lacks the objective {objective.name!r} (it has: {names})")
-    for name, number in result.objectives.items():
+    for name, number in numbers.items():
         if not math.isfinite(number):
             return failed(f"{name} is {number}")
-    return result
+    return Result(DONE, numbers)
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number of any library as Python's own."""
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str | bytes):
+        raise TypeError(f"{value!r} is a text, not a number")
+    plain = value.item() if hasattr(value, "item") else value
+    return plain if isinstance(plain, bool | int | float) else float(plain)
+
+
+def writable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return reported values as JSON can write them."""
+    plain = {name: plain_number(value) for name, value in values.items()}
+    return {name: value if math.isfinite(value) else str(value) for name, value in plain.items()}
 
 
 def failed(reason: str) -> Result:

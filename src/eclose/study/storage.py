@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from eclose.algebra.errors import EcloseError
 from eclose.algebra.printing import term_text
 from eclose.algebra.reading import parse
 from eclose.algebra.registry import Registry
 from eclose.runs import Run
 from eclose.runs.errors import RunError
 from eclose.study.protocols import Storage
-from eclose.study.results import Result, Trial
+from eclose.study.results import Result, Trial, plain_number, writable
 from eclose.study.seeds import derived_seed
 
 
@@ -60,7 +58,9 @@ class RunStorage:
                     trial.seconds, trial.elapsed = event["seconds"], event["elapsed"]
                     trial.order, order = order, order + 1
         except (KeyError, TypeError) as error:
-            raise RunError(f"{self.run.path}/events.jsonl does not make sense: {type(error).__name__} {error}") from error
+            raise RunError(
+                f"{self.run.path}/events.jsonl does not make sense: {type(error).__name__} {error}"
+            ) from error
         except RunError as error:
             raise RunError(f"{self.run.path}/events.jsonl does not make sense: {error}") from None
         for trial in trials.values():
@@ -69,7 +69,7 @@ class RunStorage:
 
     def propose(self, trial: Trial) -> None:
         """Append a proposal."""
-        source = {} if trial.source is None else {"source": trial.source}
+        source: dict[str, Any] = {} if trial.source is None else {"source": trial.source}
         self.run.append("proposed", number=trial.number, term=term_text(trial.term, self._registry), **source)
 
     def report(self, number: int, step: int, values: Mapping[str, Any]) -> None:
@@ -79,26 +79,30 @@ class RunStorage:
     def finish(self, trial: Trial) -> None:
         """Append a result."""
         result: Result = trial.result  # type: ignore[assignment]  # only finished trials come here
+        reason: dict[str, Any] = {"reason": result.reason} if result.reason else {}
         self.run.append(
             "finished",
             number=trial.number,
             status=result.status,
             objectives={name: plain_number(value) for name, value in result.objectives.items()},
-            **({"reason": result.reason} if result.reason else {}),
+            **reason,
             seconds=round(trial.seconds, 6),
             elapsed=round(trial.elapsed, 6),
         )
 
     def reset(self) -> None:
-        """Forget the study, to be written anew."""
-        self.run.rewind()
+        """Refuse: a log that has what the truth lacks is the last witness of it."""
+        raise RunError(
+            f"the storage does not hold the study that {self.run.path}/events.jsonl mirrors, or has lost a part of it; "
+            f"give the storage that the run began with, or resume without one from the log itself"
+        )
 
 
 class Mirror(Storage, Protocol):
     """A storage that can be written anew."""
 
     def reset(self) -> None:
-        """Forget the study, to be written anew."""
+        """Forget the study, to be written anew, or raise where that would lose something."""
         ...
 
 
@@ -145,9 +149,9 @@ class Mirrored:
     def _guarded(self, mirror: Mirror, action: Any) -> None:
         try:
             action()
-        except EcloseError:
-            raise  # a full disk, which is the truth's trouble too
         except Exception as error:  # whatever another library raises must not end a search
+            if isinstance(mirror, RunStorage):
+                raise  # a run without its log cannot be resumed
             self._mirrors.remove(mirror)
             self._say(f"{type(mirror).__name__} failed and is left behind: {type(error).__name__}: {error}")
 
@@ -161,6 +165,11 @@ def _bring_up(mirror: Mirror, settings: dict[str, Any], trials: Sequence[Trial])
     for trial in trials:
         if trial.number >= len(there):
             mirror.propose(trial)
+        reported = there[trial.number].reports if trial.number < len(there) else []
+        if trial.number >= len(there) or there[trial.number].result is None:
+            for step, values in trial.reports:
+                if (step, values) not in reported:
+                    mirror.report(trial.number, step, values)
     known = {trial.number for trial in there if trial.result is not None}
     finished = [trial for trial in trials if trial.result is not None and trial.number not in known]
     for trial in sorted(finished, key=lambda trial: trial.order):
@@ -170,24 +179,11 @@ def _bring_up(mirror: Mirror, settings: dict[str, Any], trials: Sequence[Trial])
 def _is_behind(there: Sequence[Trial], trials: Sequence[Trial]) -> bool:
     """Whether a mirror's trials are some of the truth's, perhaps less finished."""
     return len(there) <= len(trials) and all(
-        mine.term is true.term and (mine.result is None or (true.result is not None and _alike(mine.result, true.result)))
+        mine.term is true.term
+        and (mine.result is None or (true.result is not None and _alike(mine.result, true.result)))
         for mine, true in zip(there, trials, strict=False)
     )
 
 
 def _alike(mine: Result, true: Result) -> bool:
     return mine.status == true.status and dict(mine.objectives) == dict(true.objectives)
-
-
-def plain_number(value: Any) -> Any:
-    """Return a number of any library as Python's own."""
-    if isinstance(value, bool | int | float):
-        return value
-    return value.item() if hasattr(value, "item") else float(value)
-
-
-def writable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return reported values as JSON can write them."""
-    plain = {name: plain_number(value) for name, value in values.items()}
-    return {name: value if math.isfinite(value) else str(value) for name, value in plain.items()}
-

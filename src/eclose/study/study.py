@@ -1,13 +1,14 @@
 """The study: proposes, evaluates and records trials until the budget is spent.
 
-It owns the loop and nothing else: the order of trials is the ledger's, evaluation the executor's, records the storage's.
-A study killed at any moment and begun again over the same storage goes on with the same bits.
+It owns the loop and nothing else: the order of trials is the ledger's, evaluation the executor's, records are
+the storage's. A study killed at any moment and begun again over the same storage goes on with the same bits.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,7 +100,7 @@ class Study:
         self._run = run
         self._registry = getattr(getattr(space, "grammar", space), "registry", None)
         self._storage = self._stored(storage)
-        settings = {
+        settings: dict[str, Any] = {
             "strategy": strategy.name,
             "strategy_settings": dict(strategy.settings),
             "seed": seed,
@@ -108,6 +109,7 @@ class Study:
             "duplicates": duplicates,
             "objectives": {objective.name: objective.direction for objective in self.objectives},
         }
+        settings = _plain(settings)
         trials: list[Trial] = []
         if self._storage is not None:
             kept, trials = self._storage.begin(settings)
@@ -139,7 +141,8 @@ class Study:
         if isinstance(storage, str):
             from eclose.study.optuna_adapter import OptunaStorage
 
-            truth: Storage = OptunaStorage.at(storage, run.path.name if run else "eclose", registry=self._registry)
+            name, owner = (run.path.name, run.id) if run is not None else ("eclose", "")
+            truth: Storage = OptunaStorage.at(storage, name, self._registry, owner)
         elif storage is not None:
             truth = storage
         else:
@@ -186,7 +189,8 @@ class Study:
         """Go on until the budget is spent and return the best trial.
 
         Args:
-            budget: trials in all (not further ones), or a time such as `"20000s"`, simulated where the evaluator says so.
+            budget: trials in all (not further ones), or a time such as `"20000s"`, simulated where the evaluator says
+                so.
             progress: called after every proposal, report and result.
         """
         limit = as_budget(budget, getattr(self.evaluate, "simulated", False))
@@ -221,6 +225,7 @@ class _Session:
         self.running: set[int] = set()
         # What an earlier session left unfinished is evaluated again, from its checkpoint where it has one.
         self.unfinished = deque(trial for trial in study.trials if trial.result is None)
+        self.counts = Counter(trial.status for trial in study.trials)
 
     @property
     def elapsed(self) -> float:
@@ -266,6 +271,9 @@ class _Session:
 
     def report(self, number: int, step: int, values: dict[str, Any]) -> None:
         trial = self.ledger.trials[number]
+        # A trial that began again from its checkpoint may report a step twice.
+        if trial.reports and step <= trial.reports[-1][0]:
+            trial.reports = [(earlier, given) for earlier, given in trial.reports if earlier != step]
         trial.reports.append((step, values))
         if self.storage is not None:
             self.storage.report(number, step, values)
@@ -274,6 +282,7 @@ class _Session:
     def finish(self, trial: Trial, result: Result, seconds: float) -> None:
         trial.seconds, trial.elapsed = seconds, self.elapsed
         duplicates = self.ledger.finish(trial, result)
+        self.counts[result.status] += 1
         if self.storage is not None:
             self.storage.finish(trial)
         self.tidy(trial)
@@ -297,13 +306,12 @@ class _Session:
     def tell(self, happened: str, trial: Trial) -> None:
         if self.progress is None:
             return
-        statuses = [each.status for each in self.ledger.trials]
         self.progress(
             Progress(
                 happened,
                 trial,
-                statuses.count(DONE),
-                statuses.count(FAILED),
+                self.counts[DONE],
+                self.counts[FAILED],
                 self.budget.trials,
                 self.elapsed,
                 self.study._best,
@@ -318,6 +326,15 @@ def as_objectives(given: Mapping[str, str] | Sequence[Objective] | None) -> tupl
     if isinstance(given, Mapping):
         return tuple(Objective(name, direction) for name, direction in given.items())
     return tuple(given)
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings as a storage gives them back, so that those asked for compare with those kept."""
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(settings))
+    except (TypeError, ValueError) as error:
+        raise RequestError(f"a strategy's settings must be plain numbers, texts, lists and maps: {error}") from error
+    return plain
 
 
 def _refuse_other(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

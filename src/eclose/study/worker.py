@@ -22,7 +22,8 @@ def serve(connection: Connection, evaluator: bytes, imports: Sequence[str], thre
     """Evaluate jobs that arrive until the connection closes.
 
     Args:
-        connection: to the driver; jobs come in, `("ready",)`, `("began", n)`, `("report", ...)`, `("done", ...)` go out.
+        connection: to the driver; jobs come in, `("ready",)`, `("began", n)`, `("report", ...)`, `("done", ...)` go
+            out.
         evaluator: the pickled evaluator and objectives; the driver made it, no stranger did.
         imports: modules with the user's registrations.
         threads: threads that compute one trial.

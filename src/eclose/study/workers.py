@@ -118,25 +118,27 @@ class WorkerProcesses:
 
     def _receive(self, worker: Worker, on_report: OnReport, done: list[Finished]) -> None:
         """Take in what a worker sent; one that died is replaced after its last words."""
-        try:
-            while worker.connection.poll():
+        while True:
+            try:
+                if not worker.connection.poll():
+                    if worker.process.is_alive() or worker.connection.poll():
+                        return
+                    break
                 message = worker.connection.recv()
-                if message[0] == "ready":
-                    worker.ready = True
-                elif message[0] == "began":
-                    worker.began = time.monotonic()
-                elif message[0] == "report":
-                    on_report(*message[1:])
-                elif message[0] == "unfit":
-                    raise RequestError(f"a worker process cannot load the evaluator: {message[1]}")
-                elif message[0] == "done":
-                    done.append(Finished(*message[1:]))
-                    worker.job = worker.began = None
-            dead = not worker.process.is_alive() and not worker.connection.poll()
-        except (EOFError, OSError):
-            dead = True
-        if dead:
-            self._bury(worker, done)
+            except (EOFError, OSError):
+                break
+            if message[0] == "ready":
+                worker.ready = True
+            elif message[0] == "began":
+                worker.began = time.monotonic()
+            elif message[0] == "report":
+                on_report(*message[1:])
+            elif message[0] == "unfit":
+                raise RequestError(f"a worker process cannot load the evaluator: {message[1]}")
+            elif message[0] == "done":
+                done.append(Finished(*message[1:]))
+                worker.job = worker.began = None
+        self._bury(worker, done)
 
     def _bury(self, worker: Worker, done: list[Finished]) -> None:
         """Replace a worker that died; its job has failed."""
