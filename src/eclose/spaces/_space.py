@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from eclose.algebra.errors import RequestError, did_you_mean, shortened
+from eclose.algebra.errors import MissingExtra, RequestError, did_you_mean, shortened
 from eclose.algebra.grammar import Grammar
 from eclose.algebra.shapes import Classes, Input, Output, as_input, as_output
 from eclose.algebra.terms import Term, Value, distinct
@@ -136,6 +136,21 @@ class Space:
     def neighbours(self, term: Term) -> Iterator[Term]:
         """Yield the terms that differ in one decision."""
         return iter(self.grammar.neighbours(term))
+
+    def suggest(self, trial: Any) -> Term:
+        """Return the term that an Optuna trial decides, so that any of Optuna's samplers can walk a small space.
+
+        Every decision of the grammar is a categorical parameter of the trial. A trial whose decisions break a constraint
+        of the grammar is pruned (`optuna.TrialPruned`).
+        """
+        try:
+            from optuna import TrialPruned
+        except ImportError:
+            raise MissingExtra("install Optuna (pip install optuna) to let its samplers decide about terms") from None
+        term = self.grammar.decide(lambda name, answers: answers.index(trial.suggest_categorical(name, answers)))
+        if term is None:
+            raise TrialPruned(f"these decisions break a constraint of {self.name}")
+        return term
 
     # What a term means here
 
