@@ -45,8 +45,12 @@ class CheckpointFile:
         save = self._save
         replace_file(self.path, lambda temporary: save(content, temporary), keep=self.previous)
 
-    def read(self) -> Any | None:
-        """Return the newest checkpoint that can be read, or None."""
+    def read(self, fits: Callable[[Any], str] | None = None) -> Any | None:
+        """Return the newest checkpoint that can be read, or None.
+
+        Args:
+            fits: returns why a content that could be read is of no use, or nothing.
+        """
         if self._load is None:
             raise TypeError("this checkpoint was opened without a function that loads")
         self.notes = []
@@ -55,10 +59,15 @@ class CheckpointFile:
                 continue
             try:
                 refuse_damaged(path)
-                return self._load(path)
+                content = self._load(path)
+                reason = fits(content) if fits is not None else ""
             except Exception as error:  # whatever a loader raises on damaged bytes
                 reason = shortened(f"{type(error).__name__}: {error}".splitlines()[0])
                 self.notes.append(f"{path.name} is damaged ({reason}); it is left out")
+                continue
+            if not reason:
+                return content
+            self.notes.append(f"{path.name} {reason}; it is left out")
         return None
 
     def remove(self) -> None:

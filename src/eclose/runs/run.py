@@ -228,18 +228,28 @@ class Run:
         """
         log = self._driven()
         file = CheckpointFile(self.path / "checkpoint.pt", None, load)
-        content = file.read()
+        content = file.read(self._fits)
         for note in file.notes:
             self.say(note)
         if content is None:
             if file.notes:
-                self.say("no checkpoint can be read; the run starts again from its beginning")
+                self.say("no checkpoint can be used; the run starts again from its beginning")
             self.rewind()
             return None
         dropped = log.truncate(int(content["events"]))
         if file.notes:
             self.say(f"going back to the checkpoint before ({dropped} later events are dropped)")
         return content["state"]
+
+    def _fits(self, content: Any) -> str:
+        """Return why a checkpoint cannot be gone on from, or nothing."""
+        if not isinstance(content, dict) or not isinstance(content.get("events"), int) or "state" not in content:
+            return "is no checkpoint of a run"
+        if content.get("format", FORMAT) > FORMAT:
+            return f"was written in format {content['format']}, of which this version of eclose reads up to {FORMAT}"
+        if content["events"] > self._driven().offset:
+            return "belongs to events that the log has lost"
+        return ""
 
     def trial_folder(self, number: int) -> Path:
         """Return the folder of a trial, `trials/00012`, made where missing."""

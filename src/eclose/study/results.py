@@ -126,7 +126,7 @@ def as_result(value: Any, objectives: Iterable[Objective]) -> Result:
         try:
             numbers[str(name)] = plain_number(number)
         except (TypeError, ValueError, RuntimeError):
-            if given is not value:
+            if number is value:
                 return failed(f"the evaluator returned {type(number).__name__}, not a result, a mapping or a number")
             return failed(f"{name} is {type(number).__name__}, not a number")
     if status == FAILED:
@@ -143,7 +143,7 @@ def as_result(value: Any, objectives: Iterable[Objective]) -> Result:
 
 def plain_number(value: Any) -> Any:
     """Return a number of any library as Python's own."""
-    if isinstance(value, bool | int | float):
+    if type(value) in (bool, int, float):  # numpy's float64 is a float, too, but not Python's own
         return value
     if isinstance(value, str | bytes):
         raise TypeError(f"{value!r} is a text, not a number")

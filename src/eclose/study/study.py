@@ -129,6 +129,7 @@ class Study:
         self._ledger.restore(trials)
         self._elapsed = max((trial.elapsed for trial in trials), default=0.0)
         self._best = best_trial(trials, self.objectives[0])
+        self._ended = ""  # why this object cannot go on, although the study can
 
     def _stored(self, storage: Storage | str | None) -> Storage | None:
         """Return where the study is kept, with its mirrors."""
@@ -193,6 +194,8 @@ class Study:
                 so.
             progress: called after every proposal, report and result.
         """
+        if self._ended:
+            raise RunError(f"this study {self._ended}; open it anew to go on")
         limit = as_budget(budget, getattr(self.evaluate, "simulated", False))
         if self._storage is None and progress is None and type(self._executor) is InProcess:
             advance(self._ledger, self.evaluate, limit, self._elapsed)
@@ -200,8 +203,10 @@ class Study:
             return self.best
         session = _Session(self, limit, progress)
         try:
+            self._ended = "was ended in the middle of a step"  # where the next lines raise
             self._executor.start(self.evaluate, self.objectives)
             session.go()
+            self._ended = ""
         except KeyboardInterrupt as error:
             done = sum(trial.result is not None for trial in self.trials)
             where = f"; continue with `eclose resume {self._run.path}`" if self._run is not None else ""
