@@ -137,9 +137,7 @@ class CapturedStep:
         graph.replay()
 
     def _static_step(self) -> None:
-        batches = {
-            name: self._feeds[name].gather(self._items[name], self._keys[name]) for name in self.loop.needed()
-        }
+        batches = {name: self._feeds[name].gather(self._items[name], self._keys[name]) for name in self.loop.needed()}
         self.loop.take_step(batches)
 
 

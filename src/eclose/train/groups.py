@@ -160,7 +160,9 @@ class Group:
             return "" if fused else f"group {self.name!r} has parameters that no fused optimiser takes"
         if getattr(self.running, "captures", False):
             return ""
-        return f"the optimiser {type(self.running).__name__} of group {self.name!r} does not say that it can be captured"
+        return (
+            f"the optimiser {type(self.running).__name__} of group {self.name!r} does not say that it can be captured"
+        )
 
 
 def disjoint(groups: Sequence[Group]) -> None:

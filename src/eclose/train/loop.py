@@ -274,7 +274,9 @@ class Loop:
             bad = meter.first_bad()
             if bad >= 0:
                 epoch = self.position.epoch
-                good = f"the last good state is that after epoch {epoch}" if epoch else "there is no good state before it"
+                good = (
+                    f"the last good state is that after epoch {epoch}" if epoch else "there is no good state before it"
+                )
                 raise TrainingError(
                     f"the {name} loss is not finite at step {bad + 1} of {self.position.steps} in epoch {epoch + 1}; "
                     f"{good}. A smaller learning rate, gradient clipping or float32 may help"

@@ -40,7 +40,9 @@ def resolve_precision(request: str, device: torch.device) -> Precision:
         return Precision(torch.bfloat16) if _has_bfloat16(device) else Precision(torch.float16, scaled=True)
     if request == "float16":
         if not on_gpu:
-            raise RequestError(f"float16 training needs a CUDA device, not {device.type}; use bfloat16, mixed or float32")
+            raise RequestError(
+                f"float16 training needs a CUDA device, not {device.type}; use bfloat16, mixed or float32"
+            )
         return Precision(torch.float16, scaled=True)
     if on_gpu and not _has_bfloat16(device):
         raise RequestError(f"{torch.cuda.get_device_name(device)} has no bfloat16; use float16, mixed or float32")
