@@ -1,9 +1,8 @@
-"""The order of a study: what a proposal sees, what a repeated term becomes, and that finishing order changes nothing."""
+"""The order of a study: what a proposal sees, what a repeated term becomes, what the order of finishing changes."""
 
 from random import Random
 
 import pytest
-from support.toy_search import Climb, Fixed, score
 
 import eclose as ec
 from eclose.runs import RunError
@@ -11,6 +10,7 @@ from eclose.study.in_memory import run_in_memory
 from eclose.study.ledger import HOPELESS, Ledger
 from eclose.study.results import DONE, Result, failed
 from eclose.study.seeds import derived_seed
+from support.toy_search import Climb, Fixed, score
 
 TERMS = [ec.parse(text) for text in ("conv(kernel=1)", "conv(kernel=3)", "conv(kernel=1)", "conv(kernel=5)")]
 

@@ -1,13 +1,11 @@
 """One history for any number of workers, and workers that die, hang or hoard are failed trials."""
 
-import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
-from support.processes import ROOT
-from support.toy_search import Faulty, Toy, always_failing, history, toy_study
 
 import eclose as ec
 from eclose.runs import RunError
@@ -15,6 +13,8 @@ from eclose.study.executors import Job
 from eclose.study.in_memory import run_in_memory
 from eclose.study.results import Objective
 from eclose.study.workers import WorkerProcesses
+from support.processes import ROOT
+from support.toy_search import Faulty, Toy, always_failing, history, toy_study
 
 COUNT = 24
 
@@ -143,9 +143,7 @@ if __name__ == "__main__":
 
 def _runs(process):
     try:
-        os.kill(process, 0)
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
 
