@@ -67,8 +67,9 @@ def chart(series: Sequence[Series], *, x: str, y: str, title: str = "", whole: b
     kept = [(one, points) for one, points in kept if points]
     if not kept:
         return element("p", f"There is nothing to draw for {y} yet.", class_="soft")
-    (left, right), (low, high) = _range([p[0] for _, ps in kept for p in ps]), _range(
-        [p[1] for _, ps in kept for p in ps], 0.06
+    (left, right), (low, high) = (
+        _range([p[0] for _, ps in kept for p in ps]),
+        _range([p[1] for _, ps in kept for p in ps], 0.06),
     )
 
     def place(px: float, py: float) -> tuple[float, float]:

@@ -30,7 +30,8 @@ class Space:
         description: one line for people.
         grammar: its text, or the grammar itself.
         skeleton: `skeleton(term, **options) -> Term`, all options with defaults; without one a term is the whole
-            network (a stem and a head are added where it has none). Options called `input` and `output` receive the network's.
+            network (a stem and a head are added where it has none). Options called `input` and `output` receive the
+            network's.
         sizes: `size -> options` of the skeleton, at least `"search"` and `"evaluation"`.
         cells: what the children of the term's `motifs(...)` are, e.g. `("normal", "reduction")`.
         relaxed: gives the term with every decision open, with the names that the literature gives its alphas; without
@@ -140,8 +141,8 @@ class Space:
     def suggest(self, trial: Any) -> Term:
         """Return the term that an Optuna trial decides, so that any of Optuna's samplers can walk a small space.
 
-        Every decision of the grammar is a categorical parameter of the trial. A trial whose decisions break a constraint
-        of the grammar is pruned (`optuna.TrialPruned`).
+        Every decision of the grammar is a categorical parameter of the trial. A trial whose decisions break a
+        constraint of the grammar is pruned (`optuna.TrialPruned`).
         """
         try:
             from optuna import TrialPruned

@@ -137,8 +137,10 @@ def check_every_class(labels: Any, count: int, part: str) -> None:
 
 
 def _shown(output: Output) -> str:
-    return f"Tokens(vocab={output.vocab})" if isinstance(output, Tokens) else (
-        f"{type(output).__name__}({output.channels if isinstance(output, Map) else output.count})"
+    return (
+        f"Tokens(vocab={output.vocab})"
+        if isinstance(output, Tokens)
+        else (f"{type(output).__name__}({output.channels if isinstance(output, Map) else output.count})")
     )
 
 

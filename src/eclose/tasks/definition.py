@@ -99,9 +99,7 @@ class Task:
         self.output: Output = asked if asked is not None else infer_output(sources, self.input, wanted)
         self.loss: Loss = wanted if wanted is not None else as_loss(usual_loss(sources["train"], self.output))
         self.metric: Metric = as_metric(usual_metric(self.loss, self.output) if metric is None else metric, direction)
-        sources = {
-            part: _shaped(source, self.input, self.output, self.loss, part) for part, source in sources.items()
-        }
+        sources = {part: _shaped(source, self.input, self.output, self.loss, part) for part, source in sources.items()}
         if "valid" not in sources:
             sources["train"], sources["valid"] = _held_out(
                 sources["train"], valid_fraction, split_seed, stratify and isinstance(self.output, Classes)

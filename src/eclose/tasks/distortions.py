@@ -41,7 +41,9 @@ class Distortion:
             hint = did_you_mean(str(self.permuted), PERMUTATIONS)
             raise RequestError(f"permuted is 'rows-columns', 'pixels' or None, not {self.permuted!r}{hint}")
         if isinstance(self.noise, bool) or not isinstance(self.noise, int | float) or not 0 <= self.noise < 100:
-            raise RequestError(f"noise is a standard deviation of 0 or more (1: from black to white), not {self.noise!r}")
+            raise RequestError(
+                f"noise is a standard deviation of 0 or more (1: from black to white), not {self.noise!r}"
+            )
 
     def __bool__(self) -> bool:
         return self.permuted is not None or self.noise > 0

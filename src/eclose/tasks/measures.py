@@ -33,9 +33,7 @@ def _aligned(outputs: Tensor, targets: Tensor) -> Tensor:
     if targets.dim() == outputs.dim() - 1 and outputs.shape[1] == 1:
         targets = targets.unsqueeze(1)
     if targets.shape != outputs.shape:
-        raise ShapeError(
-            f"outputs of shape {tuple(outputs.shape)} do not fit targets of shape {tuple(targets.shape)}"
-        )
+        raise ShapeError(f"outputs of shape {tuple(outputs.shape)} do not fit targets of shape {tuple(targets.shape)}")
     return targets.to(outputs.dtype)
 
 

@@ -165,7 +165,9 @@ def as_source(data: Any, part: str) -> Arrays | Items | Batches:
     if isinstance(data, DataLoader):
         source: Arrays | Items | Batches = Batches(data)
     elif isinstance(data, IterableDataset):
-        raise RequestError(f"the {part} part is an IterableDataset; wrap it in a DataLoader, which says how to batch it")
+        raise RequestError(
+            f"the {part} part is an IterableDataset; wrap it in a DataLoader, which says how to batch it"
+        )
     elif isinstance(data, TensorDataset) and len(data.tensors) == 2:
         return as_source(data.tensors, part)
     elif isinstance(data, tuple | list) and len(data) == 2 and _like_arrays(data):

@@ -98,9 +98,7 @@ class Automaton:
 
     def reference_state(self, reference: int, quality: tuple[Any, ...]) -> State:
         """Return the leaf that stands for a shared part with a state under the constraints."""
-        return next(
-            state for state in self.of[reference] if state.reference == reference and state.quality == quality
-        )
+        return next(state for state in self.of[reference] if state.reference == reference and state.quality == quality)
 
     # The closure
 

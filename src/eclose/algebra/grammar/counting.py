@@ -49,7 +49,9 @@ def _as_many_sketches_as_terms(productions: Productions, constraints: Constraint
     alone = replace(
         untied,
         of=[
-            group if left not in untied.references else [Production(left, None, (untied.references[left],), 1.0, 1, None, 0, 0)]
+            group
+            if left not in untied.references
+            else [Production(left, None, (untied.references[left],), 1.0, 1, None, 0, 0)]
             for left, group in enumerate(untied.of)
         ],
         references={},

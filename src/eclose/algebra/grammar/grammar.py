@@ -98,7 +98,9 @@ class Grammar:
 
     def __repr__(self) -> str:
         rules = ", ".join(list(self.source.rules)[:6])
-        return f"<grammar {self.start}: {len(self.source.rules)} rules ({rules}{', ...' * (len(self.source.rules) > 6)})>"
+        return (
+            f"<grammar {self.start}: {len(self.source.rules)} rules ({rules}{', ...' * (len(self.source.rules) > 6)})>"
+        )
 
     def __str__(self) -> str:
         return self.source.text
@@ -131,7 +133,9 @@ class Grammar:
         if of not in ("terms", "derivations"):
             raise RequestError(f"count terms or derivations, not {of!r}{did_you_mean(of, ('terms', 'derivations'))}")
         if self.where is not None:
-            raise RequestError("a grammar with a where= condition cannot be counted; write it as a fold to keep it exact")
+            raise RequestError(
+                "a grammar with a where= condition cannot be counted; write it as a fold to keep it exact"
+            )
         if of == "derivations":
             return self._uniform_total
         if not self.counts_exactly:
@@ -330,4 +334,6 @@ class Grammar:
         raise self._refused()
 
     def _refused(self) -> LimitError:
-        return LimitError(f"the where= condition has refused {TRIES:,} terms in a row; is there any term that meets it?")
+        return LimitError(
+            f"the where= condition has refused {TRIES:,} terms in a row; is there any term that meets it?"
+        )

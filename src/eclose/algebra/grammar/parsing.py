@@ -163,9 +163,7 @@ class Parser:
                 return None
         return reading
 
-    def _definitions(
-        self, reading: Reading, found: dict[Term, dict[tuple[int, Reading], Use]]
-    ) -> dict[int, Use]:
+    def _definitions(self, reading: Reading, found: dict[Term, dict[tuple[int, Reading], Use]]) -> dict[int, Use]:
         """Return how each shared part that a reading speaks of is derived."""
         definitions = {}
         bound = {key: value for key, value in reading if isinstance(value, Term)}

@@ -284,7 +284,9 @@ class _Compiler:
                 message = f"{node.name} is a nonterminal: write {node.name} without parentheses"
             else:
                 known = {*self.rules, *self.registry.names()} if not node.children else {*self.registry.names()}
-                message = f"unknown name {node.name!r}{did_you_mean(node.name, known)}; it is no operator and has no rule"
+                message = (
+                    f"unknown name {node.name!r}{did_you_mean(node.name, known)}; it is no operator and has no rule"
+                )
         offset = node.places.get(error.text, node.offset)
         return located(GrammarError, message, self.source.text, offset, error.text or node.name)
 

@@ -147,7 +147,9 @@ class _Reader:
     def _level(self) -> None:
         name = self.tokens[self.at + 1]
         if self.tokens[self.at + 2].text != ":":
-            self._fail(self.tokens[self.at + 2], f"write the level's nonterminals after a colon: level {name.text}: Cell")
+            self._fail(
+                self.tokens[self.at + 2], f"write the level's nonterminals after a colon: level {name.text}: Cell"
+            )
         if name.text in self.levels:
             self._fail(name, f"the level {name.text!r} is defined twice")
         self.at += 3
@@ -190,10 +192,14 @@ class _Reader:
         elif name == "connected" and (not operator or argument is not None):
             self._fail(kind, "write `constrain Operator connected`, for example: constrain Cell connected")
         elif name == "distinct" and (not operator or not isinstance(argument, str)):
-            self._fail(kind, "write `constrain Operator distinct(attribute)`, for example: constrain node distinct(src)")
+            self._fail(
+                kind, "write `constrain Operator distinct(attribute)`, for example: constrain node distinct(src)"
+            )
         elif operator and name not in ("connected", "distinct"):
             hint = did_you_mean(name, ("connected", "distinct"))
-            self._fail(kind, f"an operator can be constrained to be connected or distinct(attribute), not {name!r}{hint}")
+            self._fail(
+                kind, f"an operator can be constrained to be connected or distinct(attribute), not {name!r}{hint}"
+            )
 
     def _line_ends(self, reason: str) -> None:
         token = self.tokens[self.at]

@@ -28,7 +28,9 @@ def source_of(term: Term) -> Source:
         kind = node.name if node.name in (CHOICE, PICK) else APPLY
         attributes = tuple((key, (value,)) for key, value in node.attributes)
         if node.name == PICK and not 1 <= node.get("k", 0) <= len(node.children):
-            raise GrammarError(f"pick keeps k of its children: k={node.get('k')} of {len(node.children)} cannot be kept")
+            raise GrammarError(
+                f"pick keeps k of its children: k={node.get('k')} of {len(node.children)} cannot be kept"
+            )
         places[node] = len(nodes)
         nodes.append(Node(kind, node.name, tuple(places[child] for child in node.children), attributes))
     text = f"{TERM_RULE} -> {str(term) if term.size <= 10_000 else '...'}"
@@ -50,7 +52,13 @@ def relaxed(source: Source, registry: Registry, limit: int) -> Term:
     sizes = _sizes(source)
     size = sizes[source.start[0]]
     if size > limit:
-        shown = "infinitely many" if size == math.inf else f"{size:,}" if size < 10**30 else f"about 10^{len(str(size)) - 1}"
+        shown = (
+            "infinitely many"
+            if size == math.inf
+            else f"{size:,}"
+            if size < 10**30
+            else f"about 10^{len(str(size)) - 1}"
+        )
         raise LimitError(
             f"the relaxation of this grammar has {shown} nodes, more than the limit of {limit:,}: a choice would stand "
             "for each derivation; search a part of it, share motifs, or raise limit="
@@ -84,9 +92,7 @@ def _sizes(source: Source) -> dict[str, int | float]:
         elif name not in sizes:
             open_now.add(name)
             stack.append((name, True))
-            below = {
-                node.name for a in source.rules[name].alternatives for node in a.nodes if node.kind == RULE
-            }
+            below = {node.name for a in source.rules[name].alternatives for node in a.nodes if node.kind == RULE}
             stack += [(other, False) for other in sorted(below) if sizes.get(other) != math.inf]
     return sizes
 
@@ -137,9 +143,7 @@ class _Relaxer:
             return self._rule(node.name, prefix, path)
         variants = _variants(node)
         if len(variants) > 1:
-            terms = [
-                self._applied(nodes, variant, prefix, (*path, index)) for index, variant in enumerate(variants)
-            ]
+            terms = [self._applied(nodes, variant, prefix, (*path, index)) for index, variant in enumerate(variants)]
             return self._choice(terms, prefix, path)
         return self._applied(nodes, node, prefix, path)
 
@@ -159,9 +163,7 @@ class _Relaxer:
     ) -> Term:
         if len(terms) == 1 and not attributes:
             return terms[0]
-        return self.registry.normal(
-            CHOICE, tuple(terms), {"name": _position(prefix, path), **(attributes or {})}
-        )
+        return self.registry.normal(CHOICE, tuple(terms), {"name": _position(prefix, path), **(attributes or {})})
 
 
 def _variants(node: Node) -> list[Node]:

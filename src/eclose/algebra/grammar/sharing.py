@@ -168,7 +168,9 @@ def _determined(productions: Productions) -> set[int]:
         if left in productions.references or len(group) == 1 or (len(names) == 1 and None not in names):
             found.add(left)
     while True:
-        lost = {left for left in found for production in productions.of[left] if not found.issuperset(production.children)}
+        lost = {
+            left for left in found for production in productions.of[left] if not found.issuperset(production.children)
+        }
         if not lost:
             return found
         found -= lost
@@ -181,7 +183,9 @@ def _with_guards(productions: Productions) -> list[bool]:
     while changed:
         changed = False
         for left in _children_first(productions):
-            if not found[left] and any(found[child] for production in productions.of[left] for child in production.children):
+            if not found[left] and any(
+                found[child] for production in productions.of[left] for child in production.children
+            ):
                 found[left] = changed = True
     return found
 

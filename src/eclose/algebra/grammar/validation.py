@@ -54,7 +54,9 @@ def _unit_cycles(source: Source, productions: Productions) -> None:
             elif nonterminal in path:
                 assert production is not None
                 cycle = [productions.names[number] or "choice" for number in path[path.index(nonterminal) :]]
-                message = f"{' -> '.join([*cycle, cycle[0]])} is a cycle: the rule stands for itself without an operator"
+                message = (
+                    f"{' -> '.join([*cycle, cycle[0]])} is a cycle: the rule stands for itself without an operator"
+                )
                 raise located(GrammarError, message, source.text, production.offset, cycle[0])
             elif nonterminal not in done:
                 path.append(nonterminal)

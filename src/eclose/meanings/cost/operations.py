@@ -125,7 +125,9 @@ def _whole_window(settings: Settings, shapes: Sequence[Shape], shape: Shape) -> 
 
 
 COUNTINGS: dict[str, Counting] = {
-    "products": Counting("products of convolutions, linear maps and matrices, in layers that lead to the output", PRODUCTS),
+    "products": Counting(
+        "products of convolutions, linear maps and matrices, in layers that lead to the output", PRODUCTS
+    ),
     "nasbench201": Counting(
         "as in tables of NAS-Bench-201: also 2 for each entry of a batch norm, 1 of a relu, a window for each of a "
         "pooling, the sizes plus 1 for each channel of the global pooling; layers that lead nowhere count",

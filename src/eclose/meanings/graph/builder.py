@@ -79,9 +79,7 @@ class Site:
     def inherited(self, *keys: str) -> dict[str, AttributeValue]:
         """Return those of the inherited values that differ from having none."""
         return {
-            key: value
-            for key in keys
-            if (value := getattr(self.context, key)) is not None and value != _NOTHING[key]
+            key: value for key in keys if (value := getattr(self.context, key)) is not None and value != _NOTHING[key]
         }
 
     def total(self, values: Sequence[Value]) -> Value:

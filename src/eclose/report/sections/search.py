@@ -34,7 +34,12 @@ def progress(record: Record) -> Markup | None:
         if scale != name and len({value for value in values if math.isfinite(value)}) > 1:
             pairs = [(value, trial.objectives[name]) for value, trial in zip(values, done, strict=True)]
             charts.append(
-                chart([Series("trial", pairs, "points", titles)], x=scale.replace("_", "-"), y=name, title=f"{name} against {scale}")
+                chart(
+                    [Series("trial", pairs, "points", titles)],
+                    x=scale.replace("_", "-"),
+                    y=name,
+                    title=f"{name} against {scale}",
+                )
             )
     return element("div", *charts, class_="charts")
 

@@ -41,7 +41,17 @@ IMAGENET16_120 = (
     ),
 )
 
-IMAGENET = (Layout(("imagenet", "ILSVRC2012",), ("train", "val"), lambda folder: folder, "a folder for each class"),)
+IMAGENET = (
+    Layout(
+        (
+            "imagenet",
+            "ILSVRC2012",
+        ),
+        ("train", "val"),
+        lambda folder: folder,
+        "a folder for each class",
+    ),
+)
 
 
 class ImageFolder:

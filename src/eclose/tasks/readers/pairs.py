@@ -20,7 +20,9 @@ class Images:
     test: tuple[NDArray[Any], NDArray[Any]]
 
 
-def images_and_labels(pixels: Any, labels: Any, shape: tuple[int, ...], path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+def images_and_labels(
+    pixels: Any, labels: Any, shape: tuple[int, ...], path: Path
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return checked uint8 images (N, *shape) and int64 labels (N,)."""
     import numpy as np
 

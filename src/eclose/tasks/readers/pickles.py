@@ -112,10 +112,14 @@ def read_pickle(path: Path) -> dict[str, Any]:
             content = _Reader(file, encoding="bytes").load()
     except Exception as error:  # a damaged pickle raises almost anything
         reason = str(error) or type(error).__name__
-        raise RequestError(f"{path} is no pickle of plain arrays: it holds or ends in {reason}; fetch it again") from None
+        raise RequestError(
+            f"{path} is no pickle of plain arrays: it holds or ends in {reason}; fetch it again"
+        ) from None
     if not isinstance(content, dict):
         raise RequestError(f"{path} holds a {type(content).__name__} where a dictionary was expected")
-    return {key.decode("latin-1") if isinstance(key, bytes) else str(key): _plain(value) for key, value in content.items()}
+    return {
+        key.decode("latin-1") if isinstance(key, bytes) else str(key): _plain(value) for key, value in content.items()
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -28,7 +28,10 @@ def _cropped(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 SVHN = (
     Layout(
-        ("svhn", "SVHN",),
+        (
+            "svhn",
+            "SVHN",
+        ),
         ("train_32x32.mat", "test_32x32.mat"),
         lambda folder: Images(_cropped(folder / "train_32x32.mat"), _cropped(folder / "test_32x32.mat")),
         "cropped digits",
