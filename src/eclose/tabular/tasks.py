@@ -131,8 +131,8 @@ def tabular_task(name: str) -> TabularTask:
     """Return the tabular task of a name such as `cifar10@12->200`.
 
     Args:
-        name: data set, `@`, the epochs that a search sees, `->`, the epochs that are reported; `cifar100@200` uses 200 for
-            both.
+        name: data set, `@`, the epochs that a search sees, `->`, the epochs that are reported; `cifar100@200` uses
+            200 for both.
     """
     right = "write cifar10@12->200 or cifar100@200 (data sets: " + ", ".join(NAMES) + ")"
     match = re.fullmatch(r"([^@]+)@(\d+)(?:\s*->\s*(\d+))?", name.removeprefix(PREFIX).strip())
