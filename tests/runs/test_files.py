@@ -17,6 +17,10 @@ from eclose.runs.environment import differences
 from eclose.runs.files import sweep
 
 
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
 def failing(number):
     def fail(*arguments):
         raise OSError(number, os.strerror(number))
@@ -40,7 +44,7 @@ def test_a_failed_write_leaves_the_file_as_it_was(tmp_path, monkeypatch, call, n
         patch.setattr(files_module, call, failing(number))
         with pytest.raises(RunError, match=message):
             write_text(path, "new")
-    assert path.read_text() == "old" and os.listdir(tmp_path) == ["best.term"]
+    assert path.read_text() == "old" and names(tmp_path) == ["best.term"]
     write_text(path, "new")
     assert path.read_text() == "new"
 
@@ -55,14 +59,14 @@ def test_a_writer_that_fails_leaves_the_file_as_it_was(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         replace_file(path, write, keep=tmp_path / "previous")
-    assert path.read_text() == "old" and os.listdir(tmp_path) == ["weights"]
+    assert path.read_text() == "old" and names(tmp_path) == ["weights"]
 
 
 def test_what_a_kill_leaves_is_swept(tmp_path):
     (tmp_path / "checkpoint.pt.123.tmp").write_text("half")
     (tmp_path / "checkpoint.pt").write_text("whole")
     sweep(tmp_path)
-    assert os.listdir(tmp_path) == ["checkpoint.pt"]
+    assert names(tmp_path) == ["checkpoint.pt"]
 
 
 # ---- checkpoints
@@ -81,7 +85,7 @@ def test_the_newest_checkpoint_is_read_and_the_one_before_kept(tmp_path):
     assert torch.load(tmp_path / "checkpoint.previous.pt", weights_only=True)["step"] == 1
     file.remove()
     file.remove()
-    assert os.listdir(tmp_path) == []
+    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("where", ["empty", "truncated", "flipped", "junk", "pickle"])
@@ -93,7 +97,7 @@ def test_a_damaged_checkpoint_gives_the_one_before_and_says_so(tmp_path, where):
     content = bytearray(path.read_bytes())
     if where == "flipped":
         content[content.find(torch.arange(1000).numpy().tobytes()[:400]) + 99] ^= 1  # torch itself does not notice
-    damaged = {"empty": b"", "truncated": content[: len(content) // 2], "junk": b"\x80junk" * 99, "flipped": content}
+    damaged = {"empty": b"", "truncated": content[: len(content) // 2], "junk": b"kaputt" * 99, "flipped": content}
     path.write_bytes(damaged.get(where, b"cos\nsystem\n(S'touch pwned'\ntR."))
     assert file.read()["step"] == 0
     assert len(file.notes) == 1 and "checkpoint.pt is damaged" in file.notes[0]
@@ -139,7 +143,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_lock_of_another_machine_needs_force(tmp_path):
     path = tmp_path / "lock"
     path.write_text(json.dumps({"host": "elsewhere", "process": 12, "born": "1", "since": "2020-01-01"}))
-    with pytest.raises(RequestError, match="left locked by process 12 on elsewhere .*--force"):
+    with pytest.raises(RequestError, match=r"left locked by process 12 on elsewhere .*--force"):
         RunLock(path).acquire()
     lock = RunLock(path)
     lock.acquire(force=True)

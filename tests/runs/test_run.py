@@ -14,6 +14,10 @@ from eclose.runs import Run, RunError, files
 REQUEST = {"space": "nasbench201", "seed": 3, "budget": 40}
 
 
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
 def load(path):
     return torch.load(path, weights_only=True)
 
@@ -33,7 +37,7 @@ def test_a_new_run_says_what_it_is(folder):
     assert plain["request"] == REQUEST and plain["format"] == 1
     assert plain["environment"]["versions"]["torch"] and plain["environment"]["threads"] >= 1
     assert (folder / "space.grammar").read_text() == "Net -> conv | id\n"
-    assert sorted(os.listdir(folder)) == ["events.jsonl", "run.json", "space.grammar"]
+    assert names(folder) == ["events.jsonl", "run.json", "space.grammar"]
     run = Run.open(folder)
     assert run.request == REQUEST and run.grammar == "Net -> conv | id\n" and run.notes == []
     assert [event["number"] for event in run.of_kind("step")] == [0, 1]
@@ -91,7 +95,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refused)
-        with pytest.raises(RunError, match="cannot be written .*Read-only file system.*; choose a folder"):
+        with pytest.raises(RunError, match=r"cannot be written .*Read-only file system.*; choose a folder"):
             Run.create(tmp_path / "one", {})
     with pytest.raises(RunError, match="could not be written"):
         (tmp_path / "file").write_text("")
@@ -107,7 +111,7 @@ def test_a_run_killed_at_its_very_beginning_can_be_made_again(tmp_path):
     (path / "run.json.77.tmp").write_text("{")
     with Run.create(path, REQUEST) as run:
         assert len(run.events) == 1
-    assert sorted(os.listdir(path)) == ["events.jsonl", "run.json"]
+    assert names(path) == ["events.jsonl", "run.json"]
 
 
 def test_what_is_no_run_is_refused(tmp_path):
@@ -115,7 +119,7 @@ def test_what_is_no_run_is_refused(tmp_path):
         Run.open(tmp_path / "none")
     with pytest.raises(ec.RequestError, match=r"neither run\.json nor events\.jsonl"):
         Run.resume(tmp_path)
-    assert os.listdir(tmp_path) == []
+    assert names(tmp_path) == []
 
 
 def test_another_environment_is_refused_without_force(folder, monkeypatch):
@@ -194,7 +198,7 @@ def test_resuming_drops_the_events_after_the_checkpoint(stopped):
     assert stepped(stopped, 8) == SUMS
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 torn", b"junk" * 100])
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 torn", b"kaputt" * 100])
 def test_a_damaged_checkpoint_goes_back_to_the_one_before_and_says_so(stopped, content):
     (stopped / "checkpoint.pt").write_bytes(content)
     with pytest.warns(ec.EcloseWarning) as said:
