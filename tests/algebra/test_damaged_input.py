@@ -145,4 +145,6 @@ def test_choices_in_a_tower_are_counted_without_walking_it():
     for _ in range(64):
         named = Term("Parallel", (named, named, named))
     assert Grammar.of_term(named).count() == 2
-    assert {node.name for term in Grammar.of_term(named).enumerate() for node in distinct(term)}.isdisjoint({CHOICE, PICK})
+    assert {node.name for term in Grammar.of_term(named).enumerate() for node in distinct(term)}.isdisjoint(
+        {CHOICE, PICK}
+    )

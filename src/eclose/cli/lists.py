@@ -79,3 +79,47 @@ def _facts(operator: Operator) -> dict[str, Any]:
         ],
         "tags": sorted(operator.tags),
     }
+
+
+@app.command()
+def tasks(json: JsonOption = False) -> None:
+    """List the tasks."""
+    from eclose.tasks.names import TASKS
+
+    listed("tasks", [(entry.name, entry.description) for entry in TASKS], json)
+
+
+@app.command()
+def strategies(
+    explain: Annotated[str | None, typer.Option("--explain", help="One strategy, with its settings.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the strategies, or explain one."""
+    from eclose.strategies import STRATEGIES, explained
+
+    if explain is None:
+        listed("strategies", [(entry.name, entry.description) for entry in STRATEGIES], json)
+        return
+    found = STRATEGIES.get(explain)
+    if json:
+        as_json({"name": found.name, "kind": found.kind, "settings": dict(found.settings), "source": found.source})
+    else:
+        text(explained(explain))
+
+
+@app.command()
+def protocols(
+    name: Annotated[str | None, typer.Argument(help="One protocol, with its settings.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the protocols of training, or show the settings of one."""
+    from eclose.train.protocols import PROTOCOLS
+
+    if name is None:
+        listed("protocols", [(entry.name, entry.description) for entry in PROTOCOLS], json)
+        return
+    settings = PROTOCOLS.get(name).plain()
+    if json:
+        as_json(settings)
+    else:
+        table([(key, value) for key, value in settings.items() if value != ""])

@@ -48,6 +48,14 @@ def options(
         import_module(name)
 
 
+_IMPORTED: list[str] = []
+
+
+def imported() -> tuple[str, ...]:
+    """Return the names of the user's modules that were imported, which a run remembers."""
+    return tuple(_IMPORTED)
+
+
 def import_module(name: str) -> None:
     """Import a user's module of registrations."""
     here = str(Path.cwd())
@@ -57,6 +65,7 @@ def import_module(name: str) -> None:
         importlib.import_module(name)
     except ImportError as error:
         raise RequestError(f"--import {name}: {error}") from None
+    _IMPORTED.append(name)
 
 
 def main() -> NoReturn:

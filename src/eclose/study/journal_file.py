@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-LOCK_SECONDS = 3  # a lock that is held for so long belongs to a process that is gone: appending takes milliseconds
-STALE_SECONDS = 0.5  # the same for a file that one process writes and others read
+LOCK_SECONDS = 3.0  # a lock held for so long belongs to a process that is gone: appending takes milliseconds
+ALONE_SECONDS = 0.5  # the same where one process writes and others read
 
 
 class JournalFile:
@@ -28,27 +28,15 @@ class JournalFile:
     """
 
     def __init__(self, path: Path, durable: bool = True):
-        from optuna.storages.journal import JournalFileSymlinkLock
-
         self.path = path
         self._durable = durable
-        self._lock = JournalFileSymlinkLock(str(path), grace_period=LOCK_SECONDS)
+        self._lock = path.with_name(f"{path.name}.lock")
+        self._patience = LOCK_SECONDS if durable else ALONE_SECONDS
         self._offsets = [0]  # offset of each operation read so far, and of the next one
         self._held: list[dict[str, Any]] | None = None
         path.touch()
-        if not durable:
-            self._clear_lock()
         with self._locked():
             self._cut_torn_line()
-
-    def _clear_lock(self) -> None:
-        """Remove a lock that nobody gives up."""
-        lock = Path(f"{self.path}.lock")
-        until = time.monotonic() + STALE_SECONDS
-        while os.path.lexists(lock):
-            if time.monotonic() > until:
-                lock.unlink(missing_ok=True)
-            time.sleep(0.01)
 
     def _cut_torn_line(self) -> None:
         with self.path.open("r+b") as file:
@@ -67,12 +55,21 @@ class JournalFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self._lock.acquire()
+        """Hold the lock that Optuna's own backend takes: a symbolic link, which only one process can make."""
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                self._lock.symlink_to(self.path)
+                break
+            except FileExistsError:
+                if time.monotonic() > until:
+                    self._lock.unlink(missing_ok=True)
+                    until = time.monotonic() + self._patience
+                time.sleep(0.001)
         try:
             yield
         finally:
-            with suppress(RuntimeError):  # somebody took it for stale
-                self._lock.release()
+            self._lock.unlink(missing_ok=True)
 
     @contextmanager
     def batch(self) -> Iterator[None]:

@@ -26,14 +26,6 @@ for _name, _reference, _description in (
     ("imagenet", "images:imagenet", "ImageNet from class folders, read item by item"),
     ("mnist", "images:mnist", "70,000 handwritten digits, 28x28 grey"),
     ("fashion-mnist", "images:fashion_mnist", "70,000 pieces of clothing, 28x28 grey, 10 classes"),
-    ("darcy", "fields:darcy", "Darcy flow: permeability to pressure, 43x43 (or 16x16), relative L2"),
-    ("burgers", "fields:burgers", "Burgers' equation: u at 0 to u at 1, 256 points (or 16), relative L2"),
-    ("jsb-chorales", "sequences:jsb_chorales", "chorales: the next chord on 88 keys, nats a frame"),
-    ("nottingham", "sequences:nottingham", "folk tunes: the next chord on 88 keys, nats a frame"),
-    ("muse-data", "sequences:muse_data", "orchestral and piano music: the next chord on 88 keys, nats a frame"),
-    ("piano-midi", "sequences:piano_midi", "piano music: the next chord on 88 keys, nats a frame"),
-    ("sentences", "sequences:sentences", "sentence classification: name=mr, sst1, sst2, subj, trec or cr"),
-    ("next-token", "sequences:next_token", "a generated language to learn token prediction on; needs no files"),
 ):
     TASKS.add(_name, f"eclose.tasks.{_reference}", _description)
 TASKS.add(

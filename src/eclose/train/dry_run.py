@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from eclose.tasks import Task
 from eclose.train.protocols import Protocol
 from eclose.train.training import as_device, make_loop
 
-STEPS = 3  # that are timed, after one that warms up
+STEPS = 5  # that are timed, after one that warms up
 ROOM = 0.9  # of the memory that may be planned for
 
 
@@ -77,18 +78,23 @@ def dry_run(
     loop = make_loop(model, task, settings, device=place)
     if place.type == "cuda":
         torch.cuda.reset_peak_memory_stats(place)
+    threads = torch.get_num_threads()
+    times = []
     try:
+        torch.set_num_threads(1)  # as trials are trained
         model.train()
-        loop.take_step(loop.batches())
-        began = _now(place)
-        for _ in range(STEPS):
+        for _ in range(1 + STEPS):
+            began = _now(place)
             loop.take_step(loop.batches())
-        seconds = (_now(place) - began) / STEPS
+            times.append(_now(place) - began)
     except torch.OutOfMemoryError as error:
         raise EcloseError(
             f"one step does not fit although {predicted / 2**20:,.0f} MiB were predicted; "
             f"{_advice(spent, settings, data, available // 2)}"
         ) from error
+    finally:
+        torch.set_num_threads(threads)
+    seconds = statistics.median(times[1:])
     measured = int(torch.cuda.max_memory_allocated(place)) if place.type == "cuda" else None
     return DryRun(
         predicted, measured, available, seconds, loop.position.steps, settings.epochs, settings.batch_size, True, ""

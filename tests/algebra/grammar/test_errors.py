@@ -24,7 +24,12 @@ CASES = [
     ("A -> Sequential(B, conv)\nB -> conv | head", 1, 6, "Sequential cannot take B as child 1"),
     ("A -> conv [0]", 1, 12, "a weight is a number"),
     ("A -> pick(conv, id, k=3)", 1, 6, "give k between 1 and 2"),
-    ("N -> Parallel(B, B)\nshared B -> Sequential(C, C)\nshared C -> conv | Residual(B, id, B)", 2, 8, "reaches itself"),
+    (
+        "N -> Parallel(B, B)\nshared B -> Sequential(C, C)\nshared C -> conv | Residual(B, id, B)",
+        2,
+        8,
+        "reaches itself",
+    ),
     ("A -> conv\nconstrain Cell connected", 2, 16, "which no rule uses"),
     ("A -> Cell(B, B, B, B, B, B)\nB -> id\nconstrain Cel connected", 3, 15, "did you mean 'Cell'?"),
     ("A -> conv\nconstrain halvings(x)", 2, 11, "a whole number n"),

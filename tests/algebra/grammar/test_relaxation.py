@@ -27,7 +27,9 @@ def test_a_choice_is_named_by_its_position():
 
 
 def test_what_a_shared_rule_stands_for_is_one_subterm_with_its_own_names():
-    grammar = Grammar.parse("Net -> Sequential(Motif, down, Motif)\nshared Motif -> Residual(Op, id, Op)\nOp -> conv | id")
+    grammar = Grammar.parse(
+        "Net -> Sequential(Motif, down, Motif)\nshared Motif -> Residual(Op, id, Op)\nOp -> conv | id"
+    )
     grammar_text = grammar.source.text.replace("down", "resBlock")
     grammar = Grammar.parse(grammar_text)
     relaxed = grammar.relaxed()
@@ -37,7 +39,9 @@ def test_what_a_shared_rule_stands_for_is_one_subterm_with_its_own_names():
 
 
 def test_a_pick_stays_a_pick():
-    grammar = Grammar.parse("Net -> dag_cell(pick(on(Op, src=0), on(Op, src=0), k=1), node(on(Op, src=1)))\nOp -> conv | id")
+    grammar = Grammar.parse(
+        "Net -> dag_cell(pick(on(Op, src=0), on(Op, src=0), k=1), node(on(Op, src=1)))\nOp -> conv | id"
+    )
     assert "pick" in {node.name for node in nodes(grammar.relaxed())}
     darts = eclose.space("darts")
     assert Grammar.of_term(darts.relaxed()).count() == darts.count()
@@ -113,7 +117,9 @@ def test_derivations_say_which_rule_made_what():
 
 
 def test_every_site_can_be_mutated():
-    grammar = Grammar.parse("Net -> Diamond(A, B, A, Pair)\nA -> conv(kernel={1, 3, 5})\nB -> id | relu\nPair -> Residual(A, B, A)")
+    grammar = Grammar.parse(
+        "Net -> Diamond(A, B, A, Pair)\nA -> conv(kernel={1, 3, 5})\nB -> id | relu\nPair -> Residual(A, B, A)"
+    )
     term = grammar.sample(1)
     reached = set()
     for seed in range(3_000):

@@ -1,0 +1,304 @@
+"""Search, resume, evaluate: the public functions that find a network and judge it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eclose._api.handle import Best, RunHandle
+from eclose._api.requests import as_term
+from eclose._api.search_request import OWN, Parts, SearchRequest, assembled, resolved
+from eclose.algebra.errors import RequestError
+from eclose.algebra.terms import Term
+from eclose.runs import Run
+from eclose.spaces import Space
+from eclose.spaces import space as named_space
+from eclose.strategies import make
+
+Watch = Callable[[str, Any], None]
+"""Told what happens: `("trial", study.Progress)`, `("epoch", (epoch, epochs, figures))`, `("phase", text)`."""
+
+
+def search(
+    space: Any,
+    task: Any,
+    strategy: str = "evolution",
+    *,
+    out: str | Path | None = None,
+    seed: int = 0,
+    watch: Watch | None = None,
+    code: Sequence[str] = (),
+    **settings: Any,
+) -> RunHandle:
+    """Search a space for the network that a task needs, and train the best one.
+
+    Args:
+        space: a space or its name, a grammar or its text.
+        task: a task or its name, `"digits"`, `"tabular:cifar10@12->200"`, ...
+        strategy: a strategy's name.
+        out: the run's folder, new or empty; without one the search lives in memory and leaves no report.
+        seed: of everything; the same seed gives the same run.
+        watch: told what happens.
+        code: modules of yours that were imported; a resumed run needs the same.
+        settings: `budget=` (trials, or a time such as `"30m"`), `workers=`, `protocol=`, `retrain=`, `objectives=`,
+            `duplicates=`, `device=`, ...; settings of the strategy (`population=`) and of the protocol (`epochs=`).
+    """
+    parts = resolved(space, task, strategy, seed, settings)
+    parts = replace(parts, request=replace(parts.request, code=tuple(code)))
+    if out is None:
+        return _go(parts, None, watch)
+    grammar = "" if parts.request.named else parts.space.grammar.source.text
+    run = Run.create(out, parts.request.plain(), grammar=grammar, threads=1)
+    with run:
+        return _go(parts, run, watch)
+
+
+def resume(
+    path: str | Path,
+    *,
+    task: Any = None,
+    force: bool = False,
+    watch: Watch | None = None,
+    code: Sequence[str] = (),
+) -> RunHandle:
+    """Go on with a run that was interrupted; a finished one is only opened.
+
+    Args:
+        path: the run's folder.
+        task: the task again, where it was given from Python.
+        force: go on although versions, threads or processor differ from those the run began with.
+        watch: told what happens.
+        code: the user's modules that the run began with.
+    """
+    with Run.resume(path, force=force, threads=1, code=code) as run:
+        return _go(_parts(run, task), run, watch)
+
+
+def _parts(run: Run, task: Any = None) -> Parts:
+    """Return the parts of a run's request."""
+    from eclose.tasks import task as named_task
+
+    request = SearchRequest.read(run.request)
+    place = named_space(request.space) if request.named else Space.from_grammar(run.grammar, name=request.space)
+    if request.task == OWN:
+        if task is None:
+            raise RequestError(
+                f"{run.path} was begun with a task given from Python; give it again: resume(path, task=...)"
+            )
+        if task.fingerprint() != request.fingerprint:
+            raise RequestError(f"this is not the task that {run.path} began with: data or options differ")
+        learned = task
+    else:
+        learned = named_task(request.task, **({} if request.data is None else {"data": request.data}))
+    return assembled(request, place, learned)
+
+
+def _go(parts: Parts, run: Run | None, watch: Watch | None) -> RunHandle:
+    """Search, train the best, write the report."""
+    from eclose.study.executors import InProcess
+    from eclose.study.results import Objective
+    from eclose.study.study import Study
+    from eclose.study.workers import WorkerProcesses
+
+    request = parts.request
+    objective = Objective(*next(iter(request.objectives.items())))
+    executor: Any = InProcess()
+    if request.workers > 1 or request.memory_limit or request.time_limit:
+        executor = WorkerProcesses(
+            request.workers,
+            memory_limit=request.memory_limit and request.memory_limit * 2**20,
+            time_limit=request.time_limit,
+            imports=request.code,
+        )
+    study = Study(
+        parts.space,
+        parts.evaluator,
+        make(request.strategy, parts.space, objective, **request.settings),
+        seed=request.seed,
+        run=run,
+        storage=request.storage,
+        executor=executor,
+        lag=request.lag,
+        asynchronous=request.asynchronous,
+        duplicates=request.duplicates,
+        objectives=request.objectives,
+    )
+    guard = nullcontext() if getattr(parts.task, "tabular", False) else parts.task.searching()
+    with guard:
+        study.run(request.budget, None if watch is None else lambda happened: watch("trial", happened))
+    best = Best(study.best.term, dict(study.best.result.objectives if study.best.result else {}), objective.name)
+    final = _final(parts, run, best, watch)
+    if run is not None:
+        if not run.of_kind("end"):
+            run.append("end", durable=True)
+        from eclose.report import write_report
+
+        write_report(run)
+    return RunHandle(parts, None if run is None else run.path, best, study.history, final)
+
+
+def _final(parts: Parts, run: Run | None, best: Best, watch: Watch | None) -> dict[str, Any] | None:
+    """Look the best term up where the task is a table, train its network once more where not."""
+    kept = run.of_kind("final") if run is not None else []
+    if kept and kept[-1]["term"] == str(best.term):
+        return {key: value for key, value in kept[-1].items() if key != "event"}
+    if getattr(parts.task, "tabular", False):
+        values = parts.task.final(best.term)
+        final: dict[str, Any] = {"term": str(best.term), "part": "test", "score": values["test"], "values": values}
+    else:
+        settings = parts.final_protocol()
+        if settings is None:
+            return None
+        if watch is not None:
+            watch("phase", f"training the best network for {settings.epochs} epochs")
+        final = _retrained(parts, run, best, settings, watch)
+    if run is not None:
+        run.append("final", durable=True, **final)
+    return final
+
+
+def _retrained(parts: Parts, run: Run | None, best: Best, settings: Any, watch: Watch | None) -> dict[str, Any]:
+    """Train the best network on all that a search may see, measure it on what it may not."""
+    from eclose.train.training import train_network
+
+    task, part = parts.task, "test" if parts.task.has("test") else "valid"
+    net = parts.evaluator.network(best.term, parts.request.seed)
+    told = {event["epoch"] for event in run.of_kind("epoch")} if run is not None else set()
+
+    def finished(epoch: int, figures: dict[str, float]) -> None:
+        if run is not None and epoch not in told:
+            run.append("epoch", epoch=epoch, phase="final", values=figures)
+        if watch is not None:
+            watch("epoch", (epoch, settings.epochs, figures))
+
+    trained = train_network(
+        net,
+        task,
+        settings,
+        seed=parts.request.seed,
+        device=parts.request.device,
+        train_on="search" if part == "test" else "train",
+        measure_on=part,
+        checkpoint=None if run is None else run.path / "checkpoint.pt",
+        on_epoch=finished,
+    )
+    best.model = net
+    if run is not None:
+        from safetensors.torch import save_file
+
+        state = {key: value.detach().cpu().contiguous().clone() for key, value in net.state_dict().items()}
+        run.save_best(str(best.term), lambda path: save_file(state, path))
+        for note in trained.notes:
+            run.say(note)
+    return {
+        "term": str(best.term),
+        "part": part,
+        "score": trained.score,
+        "values": {key: value for key, value in trained.figures.items() if value == value},
+        "parameters": sum(parameter.numel() for parameter in net.parameters()),
+        "protocol": settings.name,
+    }
+
+
+def evaluate(
+    term_or_model: Any,
+    task: Any,
+    protocol: Any = "quick",
+    *,
+    space: Any = None,
+    seed: int = 0,
+    device: str | None = None,
+    size: str | None = None,
+    out: str | Path | None = None,
+    watch: Watch | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Train a network from its initial weights by a protocol and measure it on the test part (valid without one).
+
+    Args:
+        term_or_model: a term or its text, or a torch module, which is trained in place.
+        task: a task or its name; on a table the term is looked up.
+        protocol: a protocol or its name.
+        space: whose network goes around the term.
+        seed: of initial weights, order and augmentation.
+        device: where; the GPU where there is one.
+        size: of the space's network; the protocol's without.
+        out: a file for the result as JSON.
+        watch: told what happens.
+        settings: of the protocol, `epochs=3`.
+    """
+    from eclose.tasks import task as named_task
+
+    learned = named_task(task) if isinstance(task, str) else task
+    if getattr(learned, "tabular", False):
+        term = as_term(term_or_model)
+        result: dict[str, Any] = {"term": str(term), "task": learned.name, **learned.final(term)}
+    else:
+        result = _evaluated(term_or_model, learned, protocol, space, seed, device, size, watch, settings)
+    if out is not None:
+        from eclose.runs import write_text
+
+        write_text(Path(out), json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def _evaluated(
+    given: Any,
+    task: Any,
+    asked: Any,
+    space: Any,
+    seed: int,
+    device: str | None,
+    size: str | None,
+    watch: Watch | None,
+    overrides: Mapping[str, Any],
+) -> dict[str, Any]:
+    import torch
+
+    from eclose._api.networks import build
+    from eclose._api.requests import as_space
+    from eclose.train.protocols import protocol
+    from eclose.train.training import train_network
+
+    settings = protocol(asked, **overrides)
+    result: dict[str, Any] = {"task": task.name, "protocol": settings.name, "seed": seed}
+    if isinstance(given, Term | str):
+        term = as_term(given)
+        result["term"] = str(term)
+        place = as_space(space) if space is not None else None
+        chosen = None if place is None else size or (settings.size if settings.size in place.sizes else "search")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            net = build(term, space=place, task=task, size=chosen)
+    elif isinstance(given, torch.nn.Module):
+        net = given
+    else:
+        raise RequestError(f"a term, its text or a torch module can be evaluated, not {type(given).__name__}")
+    part = "test" if task.has("test") else "valid"
+    trained = train_network(
+        net,
+        task,
+        settings,
+        seed=seed,
+        device=device,
+        train_on="search" if part == "test" else "train",
+        measure_on=part,
+        on_epoch=None if watch is None else lambda epoch, figures: watch("epoch", (epoch, settings.epochs, figures)),
+    )
+    return {
+        **result,
+        "part": part,
+        "metric": task.metric.name,
+        "score": trained.score,
+        "parameters": sum(parameter.numel() for parameter in net.parameters()),
+        "seconds": trained.seconds,
+        "figures": dict(trained.figures),
+        "notes": list(trained.notes),
+    }
+
+
+__all__ = ["evaluate", "resume", "search"]

@@ -1,0 +1,297 @@
+"""What a search was asked for, as resolved plain data, and the things that the data stand for.
+
+The request is written into the run's folder; a resumed run is made of it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from eclose._api.requests import as_space
+from eclose.algebra.errors import RequestError, did_you_mean
+from eclose.spaces import SPACES, Space
+from eclose.strategies import STRATEGIES
+from eclose.tasks import Task
+from eclose.tasks import task as named_task
+
+OWN = "(given from Python)"
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """A search as resolved.
+
+    Attributes:
+        space: the name of a space, or of the grammar that the run keeps.
+        named: whether the space is one that ships or was registered.
+        task: the task's name.
+        strategy: the strategy's name.
+        settings: the strategy's settings that were set.
+        protocol: the training's name and the settings that were set, or None on a table.
+        budget: trials, or a time such as `"20000s"`.
+        seed: of everything.
+        workers: processes that evaluate trials.
+        lag: proposal n sees the results of trials up to n - lag; None for 3 a worker.
+        asynchronous: whether results are told as they come in.
+        duplicates: `reject`, `reuse` or `allow`.
+        objectives: what results are judged by, with directions; the first is the strategy's.
+        device: where networks are trained.
+        storage: the URL of an Optuna storage that is the truth, or None.
+        retrain: epochs of the best network's final training; 0 for none, None for the protocol's.
+        memory_limit: mebibytes that a worker may take, or None.
+        time_limit: seconds that a trial may take, or None.
+        data: the folder of the data, or None.
+        metric: name, direction and unit of the score.
+        fingerprint: of a task that was given from Python.
+        code: modules of the user's that were imported.
+    """
+
+    space: str
+    named: bool
+    task: str
+    strategy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    protocol: Mapping[str, Any] | None = None
+    budget: int | str = 20
+    seed: int = 0
+    workers: int = 1
+    lag: int | None = None
+    asynchronous: bool = False
+    duplicates: str = "reject"
+    objectives: Mapping[str, str] = field(default_factory=dict)
+    device: str | None = None
+    storage: str | None = None
+    retrain: int | None = None
+    memory_limit: int | None = None
+    time_limit: float | None = None
+    data: str | None = None
+    metric: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: str | None = None
+    code: tuple[str, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """Return the request as JSON can write it."""
+        return {"command": "search", **asdict(self), "code": list(self.code)}
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> SearchRequest:
+        """Return the request that a run's folder holds."""
+        known = {entry.name for entry in fields(cls)}
+        if given.get("command") != "search":
+            raise RequestError(f"this run is no search but {given.get('command')!r}; it cannot be resumed as one")
+        values = {key: value for key, value in given.items() if key in known}
+        return cls(**{**values, "code": tuple(values.get("code", ()))})
+
+
+OPTIONS = (
+    "budget",
+    "workers",
+    "lag",
+    "asynchronous",
+    "duplicates",
+    "objectives",
+    "device",
+    "storage",
+    "retrain",
+    "memory_limit",
+    "time_limit",
+    "data",
+    "protocol",
+)
+"""Options of the search itself, beside the settings of its strategy and protocol."""
+
+
+@dataclass
+class Parts:
+    """What a request stands for.
+
+    Attributes:
+        request: the plain data.
+        space: what is searched.
+        task: what is learned, a `Task` or a tabular one.
+        evaluator: gives the objectives of a term.
+    """
+
+    request: SearchRequest
+    space: Space
+    task: Any
+    evaluator: Any
+
+    def final_protocol(self) -> Any:
+        """Return the protocol of the best network's final training, or None where there is none."""
+        from eclose.train.protocols import protocol
+
+        given = self.request.protocol
+        if given is None or self.request.retrain == 0:
+            return None
+        settings = {key: value for key, value in given.items() if key != "name"}
+        if self.request.retrain is not None:
+            settings["epochs"] = self.request.retrain
+        return protocol(given["name"], **settings)
+
+
+def resolved(space: Any, task: Any, strategy: str, seed: int, given: Mapping[str, Any]) -> Parts:
+    """Return the parts of a search; what is unknown or does not go together is refused here, before anything is made.
+
+    Args:
+        space: a space, its name, a grammar or its text.
+        task: a task or its name.
+        strategy: the strategy's name.
+        seed: of everything.
+        given: options of the search, settings of the strategy and of the protocol, by name.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise RequestError(f"a seed is a whole number, not {seed!r}")
+    named = STRATEGIES.get(strategy)
+    place = as_space(space)
+    data = given.get("data")
+    learned = _task(task, data)
+    tabular = bool(getattr(learned, "tabular", False))
+    options, settings, training = _sorted(given, named.settings, tabular)
+    protocol_name = options.pop("protocol", None)
+    if tabular and protocol_name is not None:
+        raise RequestError(f"{learned.name} is a table; nothing is trained, so protocol= means nothing")
+    request = SearchRequest(
+        space=place.name,
+        named=place.name in SPACES and SPACES.get(place.name) is place,
+        task=learned.name if isinstance(task, str) is False and tabular else task if isinstance(task, str) else OWN,
+        strategy=strategy,
+        settings=settings,
+        protocol=None if tabular else {"name": protocol_name or "quick", **training},
+        seed=seed,
+        fingerprint=None if tabular or isinstance(task, str) else learned.fingerprint(),
+        **_typed(options),
+    )
+    return assembled(request, place, learned)
+
+
+def assembled(request: SearchRequest, space: Space, task: Any) -> Parts:
+    """Return the parts of a request with its space and task."""
+    if getattr(task, "tabular", False):
+        if space.name != task.space:
+            raise RequestError(
+                f"{task.name} holds the terms of {task.space}, not of {space.name}; search that space on it"
+            )
+        asked = request.objectives or None
+        evaluator = task.evaluator(space, seed=request.seed, objectives=asked)
+        metric = {"name": "accuracy", "direction": "maximise", "unit": "%"}
+    else:
+        from eclose.train.evaluator import TrainingEvaluator
+        from eclose.train.protocols import protocol
+        from eclose.train.training import as_device
+
+        assert request.protocol is not None
+        settings = protocol(
+            request.protocol["name"], **{key: value for key, value in request.protocol.items() if key != "name"}
+        )
+        as_device(request.device)
+        size = settings.size if settings.size in space.sizes else "search"
+        evaluator = TrainingEvaluator(space, task, settings, device=request.device, size=size)
+        evaluator.objectives = _objectives(request.objectives, task.metric.direction)
+        metric = {"name": task.metric.name, "direction": task.metric.direction, "unit": task.metric.unit}
+    request = replace(request, metric=metric, objectives=dict(evaluator.objectives))
+    return Parts(request, space, task, evaluator)
+
+
+def _task(task: Any, data: Any) -> Any:
+    if isinstance(task, str):
+        return named_task(task, **({} if data is None else {"data": data}))
+    if isinstance(task, Task) or getattr(task, "tabular", False):
+        if data is not None:
+            raise RequestError("data= goes with a task's name; this task has its data already")
+        return task
+    raise RequestError(f"a task is given by its name or as an eclose.Task, not {type(task).__name__}")
+
+
+def _sorted(
+    given: Mapping[str, Any], strategy: Mapping[str, Any], tabular: bool
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return the options of the search, of the strategy and of the protocol; a name that none knows is refused."""
+    from eclose.train.protocols import Protocol
+
+    training = (
+        () if tabular else tuple(entry.name for entry in fields(Protocol) if entry.name not in ("name", "source"))
+    )
+    result: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = ({}, {}, {})
+    for key, value in given.items():
+        for place, known in zip(result, (OPTIONS, strategy, training), strict=True):
+            if key in known:
+                place[key] = value
+                break
+        else:
+            known_names = (*OPTIONS, *strategy, *training)
+            hint = did_you_mean(key, known_names)
+            raise RequestError(f"unknown setting {key!r}{hint} (settings: {', '.join(known_names)})")
+    return result
+
+
+def _typed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the search's own options, each of its kind."""
+    kinds: dict[str, tuple[type, ...]] = {
+        "budget": (int, str),
+        "workers": (int,),
+        "lag": (int,),
+        "asynchronous": (bool,),
+        "duplicates": (str,),
+        "device": (str,),
+        "storage": (str,),
+        "retrain": (int,),
+        "memory_limit": (int,),
+        "time_limit": (int, float),
+        "data": (str,),
+    }
+    from eclose.study.budget import as_budget
+
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        if value is None:
+            continue
+        if key == "objectives":
+            found[key] = _named_objectives(value)
+            continue
+        allowed = kinds[key]
+        value = str(value) if key in ("data", "device") else value
+        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+            right = " or ".join(
+                {int: "a whole number", str: "a text", bool: "true or false", float: "a number"}[k] for k in allowed
+            )
+            raise RequestError(f"{key} is {right}, not {value!r}")
+        if key in ("workers", "lag", "memory_limit") and value < 1:
+            raise RequestError(f"{key} must be at least 1, not {value}")
+        if key in ("retrain", "time_limit") and value < 0:
+            raise RequestError(f"{key} must be at least 0, not {value}")
+        if key == "duplicates" and value not in ("reject", "reuse", "allow"):
+            hint = did_you_mean(value, ("reject", "reuse", "allow"))
+            raise RequestError(f"duplicates is reject, reuse or allow, not {value!r}{hint}")
+        found[key] = value
+    as_budget(found.get("budget", 20))
+    return found
+
+
+def _named_objectives(value: Any) -> dict[str, str]:
+    if isinstance(value, str):
+        value = [item.strip() for item in value.split(",") if item.strip()]
+    if isinstance(value, Mapping):
+        return {str(key): str(direction) for key, direction in value.items()}
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return dict.fromkeys(value, "")
+    raise RequestError(f"objectives are names or {{name: direction}}, not {value!r}")
+
+
+def _objectives(asked: Mapping[str, str], direction: str) -> dict[str, str]:
+    """Return the objectives of a training with their directions."""
+    known = {"score": direction, "parameters": "minimise", "multiply_adds": "minimise"}
+    found = {}
+    for name, given in (asked or {"score": ""}).items():
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise RequestError(f"unknown objective {name!r}{hint} (objectives: {', '.join(known)})")
+        if given and given not in ("maximise", "minimise"):
+            raise RequestError(f"an objective is to maximise or to minimise, not to {given!r}")
+        found[name] = given or known[name]
+    return found
+
+
+__all__ = ["OPTIONS", "OWN", "Parts", "SearchRequest", "assembled", "resolved"]
