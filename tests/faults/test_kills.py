@@ -1,9 +1,10 @@
 """A search that is killed at any moment and resumed writes the history of the undisturbed one."""
 
-import os
 import signal
 import subprocess
+import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 
@@ -11,7 +12,7 @@ import pytest
 
 import eclose as ec
 from eclose.runs import Run, read_events
-from support.processes import driver, finish, wait_for
+from support.processes import ROOT, driver, finish, wait_for
 from support.toy_search import history, toy_study
 
 COUNT = 40
@@ -25,9 +26,9 @@ def recorded(folder: Path, **settings) -> list[dict]:
 
 def killed(folder: Path, rng: Random, **settings) -> None:
     """Start or resume a search and kill it a random while after it has proposed its next trial."""
-    process = driver(folder, COUNT, pause=0.02, **settings)
+    process = driver(folder, COUNT, pause=0.15, **settings)
     wait_for(process, 1)
-    time.sleep(rng.random() * 0.15)
+    time.sleep(rng.random() * 0.2)
     process.kill()
     process.communicate()
 
@@ -75,7 +76,7 @@ def test_a_log_cut_at_any_byte_gives_the_same_bits(tmp_path):
     content, undisturbed, rng = (folder / "events.jsonl").read_bytes(), history(12), Random(0)
     for _ in range(25):
         (folder / "events.jsonl").write_bytes(content[: rng.randrange(len(content))])
-        with pytest.warns(ec.EcloseWarning) if _torn(folder) else _silence(), Run.resume(folder) as run:
+        with pytest.warns(ec.EcloseWarning) if _torn(folder) else nullcontext(), Run.resume(folder) as run:
             study = toy_study(run=run)
             study.run(12)
             assert study.history == undisturbed
@@ -98,12 +99,6 @@ def test_a_log_damaged_anywhere_gives_the_same_bits_and_says_what_was_lost(tmp_p
 
 def _torn(folder):
     return not (folder / "events.jsonl").read_bytes().endswith(b"\n")
-
-
-def _silence():
-    from contextlib import nullcontext
-
-    return nullcontext()
 
 
 def test_a_second_process_on_a_run_folder_is_refused_in_one_line(tmp_path):
@@ -156,11 +151,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
 drive({str(folder)!r}, {COUNT})
 """
-    from support.processes import ROOT
-
-    done = subprocess.run(
-        [os.sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, env={**os.environ}
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 1 and "events.jsonl could not be written" in done.stderr.strip().splitlines()[-1]
     assert (folder / "events.jsonl").read_bytes().endswith(b"\n")
     finish(driver(folder, COUNT))

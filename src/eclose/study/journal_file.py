@@ -56,15 +56,18 @@ class JournalFile:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the lock that Optuna's own backend takes: a symbolic link, which only one process can make."""
-        until = time.monotonic() + self._patience
+        held, since = 0, time.monotonic()
         while True:
             try:
                 self._lock.symlink_to(self.path)
                 break
             except FileExistsError:
-                if time.monotonic() > until:
-                    self._lock.unlink(missing_ok=True)
-                    until = time.monotonic() + self._patience
+                with suppress(FileNotFoundError):
+                    made = self._lock.lstat().st_mtime_ns
+                    if made != held:
+                        held, since = made, time.monotonic()
+                    elif time.monotonic() - since > self._patience:
+                        self._lock.unlink()
                 time.sleep(0.001)
         try:
             yield
