@@ -16,7 +16,7 @@ from eclose.tabular import TabularTask, tabular_task
 BUDGETS = {"cifar10": 20_000, "cifar100": 40_000, "imagenet16-120": 120_000}  # seconds of simulated training
 TOLERANCES = {"cifar10": 0.1, "cifar100": 0.3, "imagenet16-120": 0.3}
 RUNS = {"random": 300, "evolution": 300, "reinforce": 100}
-SETTINGS: dict[str, dict[str, Any]] = {"evolution": {"population": 10, "tournament": 3}}
+SETTINGS: dict[str, dict[str, Any]] = {"evolution": {"population": 10, "tournament": 3, "mutation": "decision"}}
 PUBLISHED = {  # (validation, test) at 200 epochs
     ("cifar10", "random"): (91.09, 93.87),
     ("cifar10", "evolution"): (91.32, 94.08),

@@ -15,6 +15,7 @@ from eclose.strategies.blackbox.evolution import Evolution
 from eclose.strategies.blackbox.random import Random
 from eclose.study.in_memory import run_in_memory
 from eclose.study.results import Objective, Result, best_trial, failed
+from support.statistics import fits
 
 GRAMMAR = Grammar.parse("S -> Cell(A, A, A, A, A, A)\nA -> conv | id | zero | avg_pool | max_pool")
 TARGET = ec.parse("Cell(conv, id, avg_pool, max_pool, conv, conv)")
@@ -169,12 +170,41 @@ def test_crossover_happens_as_often_as_asked():
     assert abs(kinds["child"] / 4000 - 0.3) < 0.03
 
 
+def test_a_mutation_of_one_decision_changes_one_decision():
+    strategy, rng = told(Evolution(GRAMMAR, population=1, tournament=1, mutation="decision"), 1), random.Random(0)
+    parent = strategy._members[0][1]
+    changed = Counter()
+    for _ in range(3000):
+        child = strategy.ask(1, rng)
+        (place,) = [at for at in range(6) if child.children[at] is not parent.children[at]]
+        changed[place, child.children[place]] += 1
+    assert fits(changed.elements(), dict.fromkeys(changed, 1 / 24))  # each of 6 edges, to 4 other operations
+    assert len(changed) == 24
+
+
+def test_a_mutation_of_one_decision_takes_what_depends_on_it_along():
+    nested = Grammar.parse(
+        "S -> Sequential(A, A)\nA -> conv(kernel={1,3}) | Residual(B, B, B)\nB -> id | conv | avg_pool"
+    )
+    parent = ec.parse("Sequential(conv, Residual(id, id, id))")
+    strategy, rng = Evolution(nested, population=1, tournament=1, mutation="decision"), random.Random(0)
+    strategy.tell(0, parent, Result(objectives={"score": 1.0}))
+    children = {strategy.ask(1, rng) for _ in range(600)}
+    assert all(
+        (child.children[0] is parent.children[0]) != (child.children[1] is parent.children[1]) for child in children
+    )
+    inner = [child.children[1] for child in children if child.children[1].name == "Residual"]
+    assert {sum(op.name != "id" for op in each.children) for each in inner} == {0, 1}
+    assert any(child.children[0].name == "Residual" for child in children)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"population": 0}, "population of at least one, not 0"),
         ({"tournament": 2.5}, "tournament of at least one, not 2.5"),
         ({"crossover": 1.5}, "from 0 to 1, not 1.5"),
+        ({"mutation": "decisions"}, "did you mean 'decision'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):

@@ -6,10 +6,14 @@ from collections import deque
 from random import Random as Generator
 from typing import Any
 
-from eclose.algebra.errors import RequestError
+from eclose.algebra.errors import RequestError, did_you_mean
 from eclose.algebra.terms import Term
 from eclose.strategies import NamedStrategy
+from eclose.strategies.blackbox.decisions import decisions
 from eclose.study.results import Objective, Result
+
+MUTATIONS = ("redraw", "decision")
+TRIES = 50  # mutants in a row that change more than one decision, before such a one is taken
 
 
 class Evolution:
@@ -21,6 +25,8 @@ class Evolution:
         population: how many of the latest results are remembered. As many random terms come first.
         tournament: how many members, drawn with replacement, a parent is the best of.
         crossover: the probability that a proposal exchanges parts of two parents instead of mutating one.
+        mutation: `"redraw"` derives one part of the parent anew, which may be all of it; `"decision"` changes a single
+            decision, with what depends on it.
     """
 
     name = "evolution"
@@ -33,15 +39,25 @@ class Evolution:
         population: int = 50,
         tournament: int = 10,
         crossover: float = 0.0,
+        mutation: str = "redraw",
     ):
         for setting, value in (("population", population), ("tournament", tournament)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise RequestError(f"evolution needs a {setting} of at least one, not {value!r}")
         if not isinstance(crossover, int | float) or not 0 <= crossover <= 1:
             raise RequestError(f"the probability of a crossover is from 0 to 1, not {crossover!r}")
-        self.settings: dict[str, Any] = {"population": population, "tournament": tournament, "crossover": crossover}
+        if mutation not in MUTATIONS:
+            hint = did_you_mean(str(mutation), MUTATIONS)
+            raise RequestError(f"a mutation is a redraw or a decision, not {mutation!r}{hint}")
+        self.settings: dict[str, Any] = {
+            "population": population,
+            "tournament": tournament,
+            "crossover": crossover,
+            "mutation": mutation,
+        }
         self._space, self._objective = space, objective or Objective()
         self._population, self._tournament, self._crossover = population, tournament, crossover
+        self._single = mutation == "decision"
         self._members: deque[tuple[float, Term]] = deque(maxlen=population)
         self._failures = 0
 
@@ -58,7 +74,20 @@ class Evolution:
             new = [child for child in children if child is not parent and child is not other]
             if new:
                 return new[rng.randrange(len(new))]
+        return self._mutant(parent, rng)
+
+    def _mutant(self, parent: Term, rng: Generator) -> Term:
         mutant: Term = self._space.mutate(parent, rng)
+        if not self._single:
+            return mutant
+        grammar = getattr(self._space, "grammar", self._space)
+        before = {decision.name: decision.answer for decision in decisions(grammar, parent)}
+        for _ in range(TRIES):
+            # Decisions that come up in one of the two alone depend on the one that was changed.
+            after = decisions(grammar, mutant)
+            if sum(before.get(name, answer) != answer for name, answer, _ in after) == 1:
+                break
+            mutant = self._space.mutate(parent, rng)
         return mutant
 
     def _parent(self, rng: Generator) -> Term:
@@ -83,11 +112,12 @@ class Evolution:
 EVOLUTION = NamedStrategy(
     name="evolution",
     build=Evolution,
-    settings={"population": 50, "tournament": 10, "crossover": 0.0},
+    settings={"population": 50, "tournament": 10, "crossover": 0.0, "mutation": "redraw"},
     explanation="""
 Keeps the latest results as a population. Each proposal is a mutant of the best of a few members drawn at random
 (tournament), and its result replaces the oldest member, however good that was. `crossover` is the probability of
-exchanging parts of two parents instead. For a table, the benchmark's authors take population=10, tournament=3.
+exchanging parts of two parents instead. mutation="redraw" derives any one part anew, also all of it; "decision" changes
+a single decision. For NAS-Bench-201 its authors take population=10, tournament=3 and change one edge ("decision").
 """,
     source="Real et al. 2019, Regularized Evolution for Image Classifier Architecture Search",
 )
