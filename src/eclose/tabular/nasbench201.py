@@ -108,7 +108,7 @@ class Table:
         return self._seconds[self._data_set(data_set)] * epochs / EPOCHS[-1]
 
     def hardware(self, data_set: str, quantity: str) -> Any:
-        """Return a latency (ms), an energy (mJ) or an intensity of all rows on a device; not a number where unmeasured."""
+        """Return a latency (ms), an energy (mJ) or an intensity of all rows on a device; NaN where unmeasured."""
         if quantity not in HARDWARE:
             hint = did_you_mean(quantity, HARDWARE) or f" (known: {', '.join(HARDWARE)})"
             raise RequestError(f"the table has no {quantity!r}{hint}")
