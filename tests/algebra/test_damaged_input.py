@@ -6,8 +6,6 @@ import time
 from random import Random
 
 import pytest
-from support.damage import damaged, nested, noise, tower
-from support.random_grammars import random_grammar
 
 import eclose
 from eclose.algebra.errors import EcloseError, LimitError
@@ -15,6 +13,8 @@ from eclose.algebra.grammar import Grammar
 from eclose.algebra.grammar.rules import CHOICE, PICK
 from eclose.algebra.terms import Term, distinct, nodes
 from eclose.spaces import SPACES
+from support.damage import damaged, nested, noise, tower
+from support.random_grammars import random_grammar
 
 LONGEST = 20.0  # seconds for one text: a hang, not a benchmark
 

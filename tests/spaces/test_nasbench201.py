@@ -9,10 +9,10 @@ import torch
 
 import eclose
 from eclose.algebra.errors import EcloseError
+from eclose.algebra.registry import default_registry
 from eclose.meanings.cost import program_cost
 from eclose.meanings.program import compile_term
 from eclose.meanings.torch.build import build_net
-from eclose.algebra.registry import default_registry
 from eclose.spaces.nasbench_strings import nb201_string, read_nb201
 
 DATA = {
@@ -88,8 +88,12 @@ def test_the_hierarchical_grammar_with_fixed_macro_is_the_benchmark_network():
     macro = hierarchical.sample(5)
     cell = next(node for node in eclose.algebra.terms.distinct(macro) if node.name == "Cell")
     assert cell in cells
-    one = build_net(compile_term(hierarchical.network(macro), (3, 16, 16), eclose.Classes(10), registry=default_registry())).double()
-    other = build_net(compile_term(cells.network(cell), (3, 16, 16), eclose.Classes(10), registry=default_registry())).double()
+    one = build_net(
+        compile_term(hierarchical.network(macro), (3, 16, 16), eclose.Classes(10), registry=default_registry())
+    ).double()
+    other = build_net(
+        compile_term(cells.network(cell), (3, 16, 16), eclose.Classes(10), registry=default_registry())
+    ).double()
     mine, theirs = list(one.state_dict().values()), list(other.state_dict().values())
     assert [value.shape for value in mine] == [value.shape for value in theirs]
     with torch.no_grad():

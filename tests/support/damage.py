@@ -5,9 +5,11 @@ from __future__ import annotations
 from random import Random
 
 PIECES = (
-    "(", ")", ",", "=", "|", "->", "{", "}", "[2]", '"', "name=", "k=2", "let x = conv\n", "shared ", "start ", "level a: ",
+    "(", ")", ",", "=", "|", "->", "{", "}", "[2]", '"', "name=", "k=2", "let x = conv\n", "shared ", "start ",
+    "level a: ",
     "constrain Cell connected", "constrain halvings(2)", "choice(", "pick(", "on(", "src=1", "conv", "Sequential(",
-    "Residual(", "1e9", "-3", "true", "(3, 5)", "\n", "\t", "#", "\\", "\0", "é", "x1", "Op", "999999999999999999999",
+    "Residual(", "1e9", "-3", "true", "(3, 5)", "\n",
+    "\t", "#", "\\", "\0", "é", "x1", "Op", "999999999999999999999",
 )  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def network_request(
         options: further options of the space's skeleton.
     """
     registry = default_registry() if registry is None else registry
-    term = as_term(term, registry)
+    whole = as_term(term, registry)
     asked = as_output(output, classes)
     if task is not None:
         if isinstance(task, str):
@@ -92,7 +92,7 @@ def network_request(
         space = as_space(space)
         input = space.input if input is None else as_input(input)
         asked = space.output if asked is None else asked
-        term = space.network(term, input=input, output=asked, size=size or "search", **options)
+        whole = space.network(whole, input=input, output=asked, size=size or "search", **options)
     elif size is not None or options:
         name = "size" if size is not None else next(iter(options))
         raise RequestError(f"{name}= is an option of a space's network; say which with space=")
@@ -100,7 +100,7 @@ def network_request(
         raise RequestError(
             "the input is missing: give input=(3, 32, 32), input=Tokens(length, vocab), a task or a space"
         )
-    return NetworkRequest(term, as_input(input), asked, registry)
+    return NetworkRequest(whole, as_input(input), asked, registry)
 
 
 def read_text(path: Path | str) -> str:

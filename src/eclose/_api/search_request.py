@@ -258,12 +258,13 @@ def _typed(options: Mapping[str, Any]) -> dict[str, Any]:
                 {int: "a whole number", str: "a text", bool: "true or false", float: "a number"}[k] for k in allowed
             )
             raise RequestError(f"{key} is {right}, not {value!r}")
-        if key in ("workers", "lag", "memory_limit") and value < 1:
+        number: Any = value
+        if key in ("workers", "lag", "memory_limit") and number < 1:
             raise RequestError(f"{key} must be at least 1, not {value}")
-        if key in ("retrain", "time_limit") and value < 0:
+        if key in ("retrain", "time_limit") and number < 0:
             raise RequestError(f"{key} must be at least 0, not {value}")
         if key == "duplicates" and value not in ("reject", "reuse", "allow"):
-            hint = did_you_mean(value, ("reject", "reuse", "allow"))
+            hint = did_you_mean(str(value), ("reject", "reuse", "allow"))
             raise RequestError(f"duplicates is reject, reuse or allow, not {value!r}{hint}")
         found[key] = value
     as_budget(found.get("budget", 20))

@@ -150,13 +150,11 @@ def _dry_run(parts: Any, json: bool) -> None:
         free = f"{found.available / 2**20:,.0f} MiB are free"
         text(f"memory: about {found.predicted / 2**20:,.1f} MiB predicted{measured}; {free}")
         if found.fits:
-            text(
-                f"one step takes {found.seconds:.4f} s, one trial about {_spoken(found.total_seconds)} (measured, {found.epochs} epochs)"
-            )
+            trial = f"one trial of {found.epochs} epochs about {_spoken(found.total_seconds)}"
+            text(f"one step takes {found.seconds:.4f} s (measured), {trial}")
             if trials:
-                text(
-                    f"{trials} trials on {request.workers} worker(s): about {_spoken(found.total_seconds * trials / request.workers)}"
-                )
+                whole = _spoken(found.total_seconds * trials / request.workers)
+                text(f"{trials} trials, {request.workers} at a time: about {whole}")
         else:
             text(f"it does not fit: {found.advice}")
     if not found.fits:

@@ -141,7 +141,7 @@ def _drawn(series: Series, points: list[tuple[float, float, str]], colour: str, 
             )
             for x, y, title in points
         )
-    path = []
+    path: list[str] = []
     before = None
     for x, y, _ in points:
         across, up = place(x, y)

@@ -40,14 +40,17 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--ground);
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; padding: .32rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { color: var(--soft); font-weight: 600; cursor: pointer; white-space: nowrap; }
-td code { overflow-wrap: anywhere; } .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td code { overflow-wrap: anywhere; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td code { white-space: pre-wrap; display: inline-block; min-width: 16rem; }
-dl { margin: 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: .15rem 1.6rem; }
+dl { margin: 0; display: grid;
+  grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: .15rem 1.6rem; }
 dl div { display: flex; gap: .8rem; border-bottom: 1px solid var(--line); padding: .25rem 0; }
 dt { color: var(--soft); flex: 0 0 9.5rem; overflow-wrap: anywhere; }
 dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 summary { cursor: pointer; color: var(--accent); }
-@media (max-width: 34rem) { main { padding: .8rem .6rem 3rem; } section { padding: .9rem .8rem; } dt { flex-basis: 7rem; } }
+@media (max-width: 34rem) { main { padding: .8rem .6rem 3rem; } section { padding: .9rem .8rem; }
+  dt { flex-basis: 7rem; } }
 @media print { section { break-inside: avoid; } pre, .drawing { max-height: none; } }
 """
 

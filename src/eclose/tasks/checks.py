@@ -89,8 +89,8 @@ def check_targets(targets: Tensor, output: Output, loss: str, part: str) -> None
     labels = isinstance(output, Classes | Tokens) or (isinstance(output, Map) and not targets.is_floating_point())
     if labels and targets.is_floating_point():
         raise RequestError(
-            f"the {part} targets are {str(targets.dtype).removeprefix('torch.')}, but {_shown(output)} needs whole-number "
-            "labels (int64)"
+            f"the {part} targets are {str(targets.dtype).removeprefix('torch.')}, but {_shown(output)} needs "
+            "whole-number labels (int64)"
         )
     if isinstance(output, Classes) and targets.dim() != 1:
         raise RequestError(

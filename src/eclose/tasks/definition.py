@@ -252,9 +252,9 @@ def _shaped(
         targets = targets.long()
     if isinstance(output, Values) and output.count == 1 and targets.dim() == 1:
         targets = targets.unsqueeze(1)
-    if isinstance(output, Map) and targets.is_floating_point() and output.channels == 1:
-        if targets.dim() == inputs.dim() - 1:
-            targets = targets.unsqueeze(1)
+    single = isinstance(output, Map) and targets.is_floating_point() and output.channels == 1
+    if single and targets.dim() == inputs.dim() - 1:
+        targets = targets.unsqueeze(1)
     if isinstance(output, Map):
         items = () if not targets.is_floating_point() else (output.channels,)
         expected = (len(targets), *items, *inputs.shape[2:])
@@ -281,7 +281,8 @@ def measured(source: Arrays) -> Normalise:
     import torch
 
     inputs, rows = source.inputs, source.rows
-    count, total, squares = 0, 0.0, 0.0
+    count = 0
+    total = squares = torch.zeros(inputs.shape[1], dtype=torch.float64)
     axes = [0, *range(2, inputs.dim())]
     scale = 255.0 if inputs.dtype == torch.uint8 else 1.0
     for begin in range(0, len(source), 4096):
@@ -291,9 +292,9 @@ def measured(source: Arrays) -> Normalise:
         total = total + values.sum(axes)
         squares = squares + values.square().sum(axes)
     mean = total / count
-    std = (squares / count - mean**2).clamp_min(0.0).sqrt()  # type: ignore[union-attr]
+    std = (squares / count - mean**2).clamp_min(0.0).sqrt()
     std = torch.where(std > 1e-8, std, torch.ones_like(std))
-    return tuple(mean.tolist()), tuple(std.tolist())  # type: ignore[union-attr]
+    return tuple(mean.tolist()), tuple(std.tolist())
 
 
 __all__ = ["Normalise", "Task", "TaskSpec", "measured"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eclose.algebra.errors import RequestError
 from eclose.algebra.shapes import Classes, Input, Map, Output, Tokens, Values

@@ -24,6 +24,7 @@ class Loss:
     function: Callable[..., Any]
 
     def __call__(self, outputs: Any, targets: Any, **settings: Any) -> Tensor:
+        """Return the mean loss of a batch."""
         value: Tensor = self.function(outputs, targets, **settings)
         return value if value.dim() == 0 else value.mean()
 

@@ -7,8 +7,8 @@ shapes that would only meet by broadcasting, the classic silent error of regress
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import functional
 
 from eclose.algebra.errors import ShapeError
 from eclose.tasks.losses import Loss
@@ -39,7 +39,7 @@ def _aligned(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def cross_entropy(outputs: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
     """Cross-entropy of logits (N, K, ...) against labels (N, ...), mean over all labels."""
-    return F.cross_entropy(
+    return functional.cross_entropy(
         outputs.float(), _labels(outputs, targets), label_smoothing=label_smoothing, ignore_index=IGNORED
     )
 
@@ -47,22 +47,22 @@ def cross_entropy(outputs: Tensor, targets: Tensor, label_smoothing: float = 0.0
 def binary_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     """Binary cross-entropy of logits against yes/no targets of the same shape."""
     outputs = outputs.float()
-    return F.binary_cross_entropy_with_logits(outputs, _aligned(outputs, targets))
+    return functional.binary_cross_entropy_with_logits(outputs, _aligned(outputs, targets))
 
 
 def mean_squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
     """Mean squared difference."""
-    return F.mse_loss(outputs.float(), _aligned(outputs, targets).float())
+    return functional.mse_loss(outputs.float(), _aligned(outputs, targets).float())
 
 
 def mean_absolute_error(outputs: Tensor, targets: Tensor) -> Tensor:
     """Mean absolute difference."""
-    return F.l1_loss(outputs.float(), _aligned(outputs, targets).float())
+    return functional.l1_loss(outputs.float(), _aligned(outputs, targets).float())
 
 
 def huber(outputs: Tensor, targets: Tensor) -> Tensor:
     """Squared near zero, absolute beyond 1."""
-    return F.huber_loss(outputs.float(), _aligned(outputs, targets).float())
+    return functional.huber_loss(outputs.float(), _aligned(outputs, targets).float())
 
 
 def _relative(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ def _frames(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Return the summed -log p of all frames and their number; frames marked -1 lie behind a sequence's end."""
     outputs, targets = outputs.float(), _aligned(outputs, targets).float()
     known = (targets >= 0).float()
-    values = F.binary_cross_entropy_with_logits(outputs, targets.clamp_min(0.0), weight=known, reduction="sum")
+    values = functional.binary_cross_entropy_with_logits(outputs, targets.clamp_min(0.0), weight=known, reduction="sum")
     return values, known[:, 0].sum()
 
 
@@ -140,7 +140,7 @@ def _relative_sum(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 def _likelihood(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     labels = _labels(outputs, targets)
-    total = F.cross_entropy(outputs.float(), labels, ignore_index=IGNORED, reduction="sum")
+    total = functional.cross_entropy(outputs.float(), labels, ignore_index=IGNORED, reduction="sum")
     return total, (labels != IGNORED).sum().float()
 
 

@@ -6,9 +6,9 @@ used as the user built it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from eclose.algebra.errors import RequestError
 from eclose.tasks.checks import as_tensor, check_pair
@@ -232,8 +232,8 @@ def known_labels(source: Arrays | Items | Batches) -> Any:
         labels = items.tensors[1]
     if labels is None or not hasattr(items, "__len__") or not hasattr(labels, "__len__"):
         return None
-    array = np.asarray(labels)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(items):
+    array, known = np.asarray(labels), cast(Sized, items)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(known):
         return None
     return array.astype(np.int64) if rows is None else array[rows].astype(np.int64)
 

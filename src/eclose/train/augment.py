@@ -27,10 +27,19 @@ class Augmentation(Protocol):
         normalised: whether it works on normalised float images (after everything else) or on raw ones.
     """
 
-    draws: int
-    normalised: bool
+    @property
+    def draws(self) -> int:
+        """How many draws an image needs."""
+        ...
 
-    def __call__(self, images: Tensor, bits: Tensor) -> Tensor: ...
+    @property
+    def normalised(self) -> bool:
+        """Whether it works on normalised images."""
+        ...
+
+    def __call__(self, images: Tensor, bits: Tensor) -> Tensor:
+        """Return the changed batch."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,9 @@ class Feed(Protocol):
     steps: int
     exact: bool
 
-    def batch(self, epoch: int, step: int) -> Batch: ...
+    def batch(self, epoch: int, step: int) -> Batch:
+        """Return a batch by its address."""
+        ...
 
 
 class Preparation:
@@ -299,7 +301,7 @@ class _seeded:  # noqa: N801 - used like a function
         import numpy
 
         self.states = (torch.get_rng_state(), random.getstate(), numpy.random.get_state())
-        torch.random.default_generator.manual_seed(self.key)
+        torch.default_generator.manual_seed(self.key)
         random.seed(self.key)
         numpy.random.seed(self.key % 2**32)
 

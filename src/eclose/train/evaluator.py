@@ -6,7 +6,8 @@ It pickles, so worker processes can have it; the same term and seed give the sam
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol as Interface
+from typing import Any
+from typing import Protocol as Interface
 
 import torch
 

@@ -21,7 +21,9 @@ from eclose.train.schedules import Position, Schedule
 class OptimiserFactory(Protocol):
     """What makes an optimiser for some parameters; `rate` is a number or, on a GPU, a scalar tensor."""
 
-    def __call__(self, parameters: Sequence[nn.Parameter], rate: float | Tensor) -> torch.optim.Optimizer: ...
+    def __call__(self, parameters: Sequence[nn.Parameter], rate: float | Tensor) -> torch.optim.Optimizer:
+        """Return the optimiser of some parameters."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Precision:
 
 
 def resolve_precision(request: str, device: torch.device) -> Precision:
-    """Return what a request means on a device: `"mixed"` takes the best there is, a type by name is taken or refused."""
+    """Return what a request means on a device: `"mixed"` takes the best there is, a named type is taken or refused."""
     if request not in REQUESTS:
         hint = did_you_mean(str(request), REQUESTS) or f" (known: {', '.join(REQUESTS)})"
         raise RequestError(f"unknown precision {request!r}{hint}")

@@ -82,14 +82,22 @@ class Part(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Under which its figures are reported."""
+        ...
 
     @property
-    def feeds(self) -> tuple[str, ...]: ...
+    def feeds(self) -> tuple[str, ...]:
+        """Whose batches it needs."""
+        ...
 
-    def active(self, position: Position) -> bool: ...
+    def active(self, position: Position) -> bool:
+        """Return whether it takes place at a position."""
+        ...
 
-    def __call__(self, loop: Loop, batches: Mapping[str, Batch]) -> Outcome: ...
+    def __call__(self, loop: Loop, batches: Mapping[str, Batch]) -> Outcome:
+        """Do its work."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import warnings
 from random import Random
 
 import pytest
-from support.random_grammars import random_grammar, summary
-from support.statistics import fits
 
 from eclose.algebra.errors import EcloseWarning, GrammarError
 from eclose.algebra.grammar import Grammar
+from support.random_grammars import random_grammar, summary
+from support.statistics import fits
 
 KINDS = {
     "plain": {},

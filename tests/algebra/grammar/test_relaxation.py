@@ -97,7 +97,8 @@ def test_a_whole_supernet_is_a_grammar_whose_cells_agree():
 
 def test_derivations_say_which_rule_made_what():
     grammar = Grammar.parse(
-        "Net -> Sequential(Block, Block)\nBlock -> Residual(Op, id, Op) | Op\nOp -> conv | id\nlevel block: Block\nlevel op: Op"
+        "Net -> Sequential(Block, Block)\nBlock -> Residual(Op, id, Op) | Op\nOp -> conv | id\n"
+        "level block: Block\nlevel op: Op"
     )
     term = eclose.parse("Sequential(Residual(conv, id, id), conv)")
     derivation = grammar.derivation(term)

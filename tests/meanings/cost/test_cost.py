@@ -6,7 +6,6 @@ import weakref
 
 import pytest
 import torch
-from support.random_terms import Case, random_cases
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
@@ -19,6 +18,7 @@ from eclose.meanings.cost.operations import COUNTINGS, PRODUCTS
 from eclose.meanings.program.layers import LAYERS
 from eclose.meanings.torch.build import build_net
 from eclose.spaces import SPACES
+from support.random_terms import Case, random_cases
 
 CASES = list(random_cases(11, 50, choices=False, largest=80))
 
@@ -134,4 +134,7 @@ def test_nothing_is_built_for_a_term_of_a_hundred_thousand_layers():
     term = eclose.parse("conv")
     for _ in range(100_000):
         term = eclose.Term("Sequential", (term, eclose.parse("relu")))
-    assert cost(term, input=(1, 4, 4), classes=2).parameters == cost(eclose.parse("conv"), input=(1, 4, 4), classes=2).parameters
+    assert (
+        cost(term, input=(1, 4, 4), classes=2).parameters
+        == cost(eclose.parse("conv"), input=(1, 4, 4), classes=2).parameters
+    )

@@ -8,12 +8,12 @@ from random import Random
 import networkx
 import pytest
 import torch
-from support.random_terms import random_cases
 
 import eclose
 from eclose.meanings.graph import canonical, duplicate_key, term_graph
 from eclose.meanings.torch.build import build
 from eclose.spaces.nasbench_strings import nb201_operations, nb201_unique_string
+from support.random_terms import random_cases
 
 CELLS = list(eclose.space("nasbench201").enumerate())
 
@@ -58,7 +58,13 @@ def same(one: networkx.DiGraph, other: networkx.DiGraph) -> bool:
 def invariant(graph: networkx.DiGraph) -> tuple:
     return tuple(
         sorted(
-            (data["label"], *(tuple(sorted(e["times"] for *_, e in edges)) for edges in (graph.in_edges(n, data=True), graph.out_edges(n, data=True))))
+            (
+                data["label"],
+                *(
+                    tuple(sorted(e["times"] for *_, e in edges))
+                    for edges in (graph.in_edges(n, data=True), graph.out_edges(n, data=True))
+                ),
+            )
             for n, data in graph.nodes(data=True)
         )
     )

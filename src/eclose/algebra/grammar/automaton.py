@@ -191,7 +191,7 @@ class Automaton:
     def _refuse_many(self) -> None:
         if len(self._prefixes) + len(self.states) > MOST_STATES:
             raise LimitError(
-                f"this grammar with its constraints needs more than {MOST_STATES:,} states to be counted or drawn from; "
+                f"this grammar with its constraints needs more than {MOST_STATES:,} states to be counted or drawn; "
                 "constrain it with smaller numbers, or name fewer selections that must agree"
             )
 

@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - the methods of a fold are explained once, by `Fold`
 """Constraints: finite-state folds over terms that run wherever a grammar counts, draws or reads.
 
 A fold gives every subterm a state, computed from its operator and the states of its children, or rejects it. To keep
@@ -116,8 +117,10 @@ class Halvings:
         if operator.edges:
             return (*partial, child)
         if "series" in operator.tags:
-            total = ABSENT if ABSENT in (partial, child) else (partial or 0) + child
-            return total if total == ABSENT or abs(total) <= self.most else None
+            if ABSENT in (partial, child):
+                return ABSENT
+            total = (partial or 0) + child
+            return total if abs(total) <= self.most else None
         if partial == () or partial == ABSENT:
             return child  # type: ignore[no-any-return]
         return partial if child in (partial, ABSENT) else None
@@ -129,7 +132,8 @@ class Halvings:
         found = self._through(symbol, partial) if operator.edges else partial
         if found is None or found == ABSENT:
             return found  # type: ignore[no-any-return]
-        total = found * int(symbol.values.get("n", 1) if "repeats" in operator.tags else 1) + self._stride(symbol)
+        times: Any = symbol.values.get("n", 1) if "repeats" in operator.tags else 1
+        total = found * times + self._stride(symbol)
         return total if abs(total) <= self.most else None
 
     def _through(self, symbol: Symbol, states: tuple[Any, ...]) -> int | str | None:

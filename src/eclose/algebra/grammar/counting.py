@@ -16,7 +16,7 @@ from eclose.algebra.grammar.productions import Production, Productions
 from eclose.algebra.grammar.weighing import Weights
 
 
-def of_terms(productions: Productions, constraints: Constraints) -> Weights[int]:
+def of_terms(productions: Productions, constraints: Constraints) -> Weights:
     """Return the weights by which every distinct term (or sketch) counts once."""
     return Weights(TermAutomaton(productions, constraints), lambda way: 1, 1)
 
@@ -60,7 +60,7 @@ def _as_many_sketches_as_terms(productions: Productions, constraints: Constraint
     return sketches == _accepted(Weights(TermAutomaton(alone, constraints), lambda way: 1, 1))
 
 
-def _accepted(weights: Weights[int]) -> int:
+def _accepted(weights: Weights) -> int:
     automaton = weights.automaton
     return sum(
         weights.weigh(state)

@@ -10,7 +10,6 @@ import random
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Generic
 
 from eclose.algebra.errors import LimitError
 from eclose.algebra.grammar.automaton import Prefix, State
@@ -24,10 +23,10 @@ MOST_NODES = 1_000_000
 Row = tuple[Symbol | None, tuple[State, ...]]
 
 
-class Drawer(Generic[Number]):
+class Drawer:
     """Draws terms by an automaton's weights."""
 
-    def __init__(self, weights: Weights[Number]):
+    def __init__(self, weights: Weights):
         self.weights = weights
         self._whole: tuple[list[Assembly], list[Number]] | None = None
         self._terms: dict[State, tuple[list[Term], list[Number]] | None] = {}

@@ -140,7 +140,7 @@ class Grammar:
             return self._uniform_total
         if not self.counts_exactly:
             warnings.warn(
-                "the shared rules of this grammar overlap: the count is of derivations, an upper bound for distinct terms",
+                "shared rules of this grammar overlap: this is the number of derivations, an upper bound",
                 EcloseWarning,
                 stacklevel=2,
             )
@@ -304,11 +304,11 @@ class Grammar:
         return DerivationAutomaton(self._productions, self._constraints)
 
     @cached_property
-    def _prior(self) -> Drawer[float]:
+    def _prior(self) -> Drawer:
         return Drawer(Weights(self._derivations, lambda way: 1.0 if way is None else way.share, 1.0))
 
     @cached_property
-    def _uniform(self) -> Drawer[int]:
+    def _uniform(self) -> Drawer:
         return Drawer(Weights(self._derivations, lambda way: 1 if way is None else way.multiplicity, 1))
 
     @cached_property
@@ -325,7 +325,7 @@ class Grammar:
             raise GrammarError(f"{shortened(str(term), 200)} is no term of this grammar")
         return found
 
-    def _filtered(self, drawer: Drawer[Any], rng: Any) -> Term:
+    def _filtered(self, drawer: Drawer, rng: Any) -> Term:
         generator = as_random(rng)
         for _ in range(TRIES):
             term = drawer.whole(generator)

@@ -15,7 +15,7 @@ from eclose.algebra.terms import Term, intern
 class Numbering:
     """The numbers of the terms that an automaton's weights count."""
 
-    def __init__(self, weights: Weights[int]):
+    def __init__(self, weights: Weights):
         self.weights = weights
         self.assemblies: list[tuple[Assembly, int]] = weights.assemblies()
         self.total = sum(weight for _, weight in self.assemblies)
@@ -30,15 +30,20 @@ class Numbering:
             last = self.total - 1
             shown = str(last) if last.bit_length() < 200 else f"about 2^{last.bit_length() - 1}"
             raise LimitError(f"there is no term with this number; they go from 0 to {shown}")
-        for assembly, weight in self.assemblies:
-            if number < weight:
-                break
-            number -= weight
+        assembly, number = self._assembly(number)
         definitions: dict[int, Term] = {}
         for reference, state in reversed(assembly.parts):
             number, own = divmod(number, self.weights.weigh(state))
             definitions[reference] = self._term(state, own, definitions)
         return self._term(assembly.root, number, definitions)
+
+    def _assembly(self, number: int) -> tuple[Assembly, int]:
+        """Return the assembly that a number falls into, and the number within it."""
+        for assembly, weight in self.assemblies:
+            if number < weight:
+                return assembly, number
+            number -= weight
+        raise AssertionError("the number was checked against the total")
 
     def _term(self, state: State, number: int, definitions: dict[int, Term]) -> Term:
         """Return the term with a number among those of a state."""
@@ -138,13 +143,13 @@ class Numbering:
                 offset += read.get(before, 0) * weigh.get(state, 0)
             number = offset + number * self.weights.weigh(child) + own
             prefix = longer
-        state = prefix.end
-        assert state is not None
-        for way, _ in state.ways:
+        end = prefix.end
+        assert end is not None
+        for way, _ in end.ways:
             if way is prefix:
                 break
             number += read.get(way, 0)
-        return state, number
+        return end, number
 
 
 __all__ = ["Numbering"]

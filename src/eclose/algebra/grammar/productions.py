@@ -139,6 +139,7 @@ class _Compiler:
         self.rules: dict[str, int] = {}
         self.used_as: dict[str, int] = {}
         self.places: dict[tuple[Any, ...], int] = {}
+        self.forms: dict[str, tuple[str, int, int]] = {}
 
     def compile(self) -> Productions:
         result = self.result
@@ -231,7 +232,7 @@ class _Compiler:
             symbol = self._picked(node, keep)
             made = [(symbol, kept) for kept in combinations(children, keep)]
         if isinstance(name, str):
-            self._tie(node, name, (node.kind, len(children), keep or 1))
+            self._tie(node, name, (node.kind, len(children), keep if isinstance(keep, int) else 1))
         for number, (symbol_or_none, kept) in enumerate(made):
             guard = (name, number) if isinstance(name, str) else None
             self.result.of[left].append(
@@ -241,9 +242,9 @@ class _Compiler:
 
     def _tie(self, node: Node, name: str, form: tuple[str, int, int]) -> None:
         """Check that the occurrences of one name decide the same thing."""
-        before = self.places.setdefault(("form", name), form)  # type: ignore[arg-type]
+        before = self.forms.setdefault(name, form)
         if before != form:
-            kind, count, keep = before  # type: ignore[misc]
+            kind, count, keep = before
             one = f"{kind} of {count}" if kind == CHOICE else f"{kind} of {keep} out of {count}"
             other = f"{form[0]} of {form[1]}" if form[0] == CHOICE else f"{form[0]} of {form[2]} out of {form[1]}"
             raise self._located(node, f"the name {name!r} stands for a {one} elsewhere and for a {other} here")

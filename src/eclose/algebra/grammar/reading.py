@@ -309,7 +309,7 @@ class _Reader:
         frame.attributes[key.text] = tuple(values)
         frame.places[key.text] = key.offset
 
-    def _value(self, depth: int = 0) -> Value:
+    def _value(self, depth: int = 0) -> Value:  # noqa: RET503 - what is no value raises
         token = self.tokens[self.at]
         self.at += 1
         if token.kind in ("number", "string"):

@@ -12,7 +12,7 @@ from eclose.algebra.terms import Term, intern
 class Smallest:
     """Finds smallest terms; those that need a shared part contain its smallest term."""
 
-    def __init__(self, weights: Weights[float]):
+    def __init__(self, weights: Weights):
         self.automaton = weights.automaton
         self._of_state: dict[State, Term] | None = None
 

@@ -47,17 +47,17 @@ def _unit_cycles(source: Source, productions: Productions) -> None:
         path: list[int] = []
         stack: list[tuple[int, Production | None, bool]] = [(first, None, False)]
         while stack:
-            nonterminal, production, left = stack.pop()
+            nonterminal, via, left = stack.pop()
             if left:
                 path.pop()
                 done.add(nonterminal)
             elif nonterminal in path:
-                assert production is not None
+                assert via is not None
                 cycle = [productions.names[number] or "choice" for number in path[path.index(nonterminal) :]]
                 message = (
                     f"{' -> '.join([*cycle, cycle[0]])} is a cycle: the rule stands for itself without an operator"
                 )
-                raise located(GrammarError, message, source.text, production.offset, cycle[0])
+                raise located(GrammarError, message, source.text, via.offset, cycle[0])
             elif nonterminal not in done:
                 path.append(nonterminal)
                 stack.append((nonterminal, production, True))

@@ -32,7 +32,7 @@ Readings = tuple[Use, dict[int, Use]]
 class Variation:
     """Mutation, crossover and neighbours of the terms of one grammar."""
 
-    def __init__(self, parser: Parser, prior: Weights[float]):
+    def __init__(self, parser: Parser, prior: Weights):
         self.parser, self.prior = parser, prior
         self.drawer, self.smallest = Drawer(prior), Smallest(prior)
         self.automaton: Automaton = prior.automaton
@@ -226,22 +226,26 @@ class _Sites:
 
     def number(self, number: int) -> Site:
         """Return a site by its number."""
-        for part, root in self.roots:
-            if number < self.counts[root]:
-                break
-            number -= self.counts[root]
-        use, path = root, list[int]()
+        part, use, number = self._part(number)
+        path = list[int]()
         while True:
             if self.can_vary(use):
                 if number == 0:
                     return part, tuple(path)
                 number -= 1
-            for index, child in enumerate(use.children):
-                if number < self.counts[child]:
-                    break
-                number -= self.counts[child]
+            index = 0
+            while number >= self.counts[use.children[index]]:
+                number -= self.counts[use.children[index]]
+                index += 1
             path.append(index)
-            use = child
+            use = use.children[index]
+
+    def _part(self, number: int) -> tuple[int | None, Use, int]:
+        for part, root in self.roots:
+            if number < self.counts[root]:
+                return part, root, number
+            number -= self.counts[root]
+        raise AssertionError("the number was checked against the total")
 
     def at(self, site: Site) -> Use:
         """Return the use at a site."""

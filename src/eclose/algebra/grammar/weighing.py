@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, TypeAlias
 
 from eclose.algebra.errors import LimitError
 from eclose.algebra.grammar.automaton import (
@@ -26,7 +26,7 @@ MOST_ASSEMBLIES = 200_000
 MOST_BITS = 1_000_000  # of a count
 ROUNDS = 10_000  # of adding up the probabilities of a recursive grammar
 
-Number = TypeVar("Number", int, float)
+Number: TypeAlias = Any  # a whole number for counts, a float for probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Assembly:
     parts: tuple[tuple[int, State], ...]
 
 
-class Weights(Generic[Number]):
+class Weights:
     """What each state of an automaton weighs.
 
     Args:

@@ -213,7 +213,7 @@ def _adds_nothing(graph: Graph, alive: list[bool], edge: Edge) -> bool:
 def _renumbered(graph: Graph, edges: Iterable[Edge], kept: list[bool], same: list[int] | None = None) -> Graph:
     """Return the graph of some edges and nodes; the numbers of what is kept close up."""
     numbers = [-1] * len(graph.nodes)
-    nodes = []
+    nodes: list[Node] = []
     for number, node in enumerate(graph.nodes):
         if kept[number]:
             numbers[number] = len(nodes)

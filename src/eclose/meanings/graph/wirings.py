@@ -5,6 +5,8 @@ An inherited stride applies to the edges that leave a wiring's source; every oth
 
 from __future__ import annotations
 
+from typing import Any
+
 from eclose.algebra.terms import Term
 from eclose.meanings.graph.builder import Meaning, Site, Value
 
@@ -146,7 +148,8 @@ def combined(site: Site, tier: int, parts: Value) -> Value:
 
 def given(site: Site, *inputs: Value) -> Meaning:
     """The child with other inherited values."""
-    result: Value = yield site.child(0, *inputs, **dict(site.term.attributes))
+    inherited: dict[str, Any] = dict(site.term.attributes)
+    result: Value = yield site.child(0, *inputs, **inherited)
     return result
 
 

@@ -35,7 +35,8 @@ class _DType:
         found = np.dtype(self.kind)
         if found.kind not in KINDS:
             raise pickle.UnpicklingError(f"an array of {self.kind}")
-        return found.newbyteorder(self.order) if self.order in "<>" else found
+        order: Any = self.order
+        return found.newbyteorder(order) if self.order in "<>" else found
 
 
 class _Array:
@@ -56,7 +57,8 @@ def _from_bytes(raw: Any, dtype: Any, shape: Any, order: str) -> NDArray[Any]:
         raw = raw.encode("latin-1")
     if not isinstance(raw, bytes | bytearray | pickle.PickleBuffer) or not isinstance(dtype, _DType):
         raise pickle.UnpicklingError("an array whose content is no plain block of numbers")
-    return np.frombuffer(raw, dtype=dtype.numpy()).reshape(tuple(int(size) for size in shape), order=order)  # type: ignore[call-overload]
+    block: Any = raw
+    return np.frombuffer(block, dtype=dtype.numpy()).reshape(tuple(int(size) for size in shape), order=order)  # type: ignore[call-overload]
 
 
 def _reconstruct(kind: Any, shape: Any, code: Any) -> _Array:
