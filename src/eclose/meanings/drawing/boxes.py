@@ -21,8 +21,7 @@ STEP = 24.0  # between the links of a chain
 LONGEST = 26  # characters of a line in a box
 TITLE_NODES = 200  # of a subterm whose text is written out where the pointer rests
 WIDTH = 1100.0
-NARROWER = 110.0  # a chain inside a frame has so much less room
-LEAST = 420.0
+LEAST = 400.0  # width of a chain, however deep inside
 
 Draw = Callable[[Picture, float, float], None]
 
@@ -42,11 +41,7 @@ class Box:
     enter: float
     leave: float
     draw: Draw
-
-
-def room(level: int) -> float:
-    """Return how wide a chain may be inside so many frames."""
-    return max(LEAST, WIDTH - NARROWER * level)
+    led_in: bool = True  # whether one line leads in; a cell of several inputs shows them by their numbers
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
@@ -98,6 +93,13 @@ def fold(part: Part, registry: Registry) -> Box:
     return lettered(text, [], "fold", title_of(part.term, registry))
 
 
+def around(part: Part, registry: Registry) -> Box:
+    """Return the box of a wiring around one reference: the panel's name, below it what the wiring says."""
+    inner = part.children[0]
+    lines = filled([*settings_of(inner.term, registry), part.term.name, *settings_of(part.term, registry)])
+    return lettered(inner.name, lines, "reference", title_of(part.term, registry))
+
+
 def lettered(name: str, lines: Sequence[str], kind: str, title: str) -> Box:
     """Return a box with a name and smaller lines below it."""
     width = max(30.0, text_width(name) + 16, *(text_width(line, 10) + 16 for line in lines))
@@ -126,21 +128,19 @@ def chain(links: Sequence[Box], available: float) -> Box:
         return in_a_row(rows[0])
     drawn = [in_a_row(row) for row in rows]
     margin = 16.0
-    width = max(row.width for row in drawn) + 2 * margin
+    indents = [0.0, *(margin for _ in drawn[1:])]
+    width = max(indent + row.width for indent, row in zip(indents, drawn, strict=True)) + margin
     tops, y = [], 0.0
     for row in drawn:
         tops.append(y)
         y += row.height + 30.0
 
     def draw(picture: Picture, x: float, y: float) -> None:
-        for index, (row, top) in enumerate(zip(drawn, tops, strict=True)):
-            row.draw(picture, x + margin, y + top)
-            axis = y + top + row.enter
-            end = x + margin + row.width
-            if index == 0:
-                picture.wire(x, axis, x + margin, axis)
-            else:
-                picture.head(x + margin, axis)
+        for index, (row, top, indent) in enumerate(zip(drawn, tops, indents, strict=True)):
+            row.draw(picture, x + indent, y + top)
+            end = x + indent + row.width
+            if index:
+                picture.head(x + indent, y + top + row.enter)
             if index + 1 < len(drawn):
                 turn = y + tops[index + 1] - 15
                 start = number(end), number(y + top + row.leave), number(end + 8)
@@ -151,7 +151,7 @@ def chain(links: Sequence[Box], available: float) -> Box:
             else:
                 picture.wire(end, y + top + row.leave, x + width, y + top + row.leave)
 
-    return Box(width, y - 30.0, drawn[0].enter, tops[-1] + drawn[-1].leave, draw)
+    return Box(width, y - 30.0, drawn[0].enter, tops[-1] + drawn[-1].leave, draw, drawn[0].led_in)
 
 
 def in_a_row(links: Sequence[Box]) -> Box:
@@ -174,7 +174,7 @@ def in_a_row(links: Sequence[Box]) -> Box:
                 picture.head(x + STEP, y + top + link.leave)
             x += STEP
 
-    return Box(width, height, tops[0] + links[0].enter, tops[-1] + links[-1].leave, draw)
+    return Box(width, height, tops[0] + links[0].enter, tops[-1] + links[-1].leave, draw, links[0].led_in)
 
 
 def stack(boxes: Sequence[Box]) -> Box:
@@ -225,12 +225,13 @@ def framed(box: Box, caption: str, title: str, *, kind: str = "frame", joined: b
         picture.rectangle(x, y, width, height, kind, title, 9)
         picture.text(x + PADDING, y + CAPTION, caption, "soft caption")
         left = x + (width - box.width) / 2
-        if joined:
+        if joined and box.led_in:
             picture.wire(x, y + top + box.enter, left, y + top + box.enter)
+        if joined:
             picture.wire(left + box.width, y + top + box.leave, x + width, y + top + box.leave)
         box.draw(picture, left, y + top)
 
     return Box(width, height, top + box.enter, top + box.leave, draw)
 
 
-__all__ = ["Box", "chain", "cut", "fold", "framed", "in_a_row", "operation", "reference", "room", "rows", "stack"]
+__all__ = ["Box", "around", "chain", "cut", "fold", "framed", "in_a_row", "operation", "reference", "rows", "stack"]

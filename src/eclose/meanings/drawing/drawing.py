@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from eclose.meanings.drawing.picture import Picture, number, safe, style
 from eclose.meanings.drawing.wired import wired
 
 MARGIN = 16.0
+UNJOINED = ("apart", "list", "stack")  # styles in which no line leads from the frame to what is inside
 
 
 def draw(term: Term, file: str | Path | None = None, registry: Registry | None = None) -> str:
@@ -77,7 +79,7 @@ class _Maker:
 
     def whole(self) -> Box:
         """Return the root with the panels below it."""
-        root = self.box(self.plan.root)
+        root = self.box(self.plan.root, boxes.WIDTH)
         main = boxes.in_a_row([_end(), root, _end()]) if self.plan.root.style != "apart" else root
         panels = [self.panel(panel.name, panel.part) for panel in self.plan.panels]
         if not panels:
@@ -92,19 +94,25 @@ class _Maker:
 
     def panel(self, name: str, part: Part) -> Box:
         """Return a panel: its name and what it stands for."""
-        inside = self.inside(part)
-        caption = f"{name} = {self.caption(part)}"
-        return boxes.framed(inside, caption, boxes.title_of(part.term, self.registry), kind=self.kind(part))
+        inside = self.inside(part, boxes.WIDTH - 2 * boxes.PADDING)
+        caption, title = f"{name} = {self.caption(part)}", boxes.title_of(part.term, self.registry)
+        return boxes.framed(inside, caption, title, kind=self.kind(part), joined=part.style not in UNJOINED)
 
-    def box(self, part: Part) -> Box:
-        """Return the box of a part, wirings in their frames."""
-        if part.style == "chain":
-            return self.inside(part)
-        if part.style in ("operation", "reference", "fold"):
-            return self.inside(part)
-        title = boxes.title_of(part.term, self.registry)
-        joined = part.style not in ("apart", "list")
-        return boxes.framed(self.inside(part), self.caption(part), title, kind=self.kind(part), joined=joined)
+    def box(self, part: Part, room: float, number: str = "") -> Box:
+        """Return the box of a part, wirings in their frames.
+
+        Args:
+            part: what is drawn.
+            room: how wide a chain inside may be.
+            number: what stands before the caption.
+        """
+        if part.style in ("chain", "operation", "reference", "fold"):
+            return self.inside(part, room)
+        if part.style == "wrap" and part.children[0].style == "reference":
+            return boxes.around(part, self.registry)
+        inside, title = self.inside(part, room - 2 * boxes.PADDING), boxes.title_of(part.term, self.registry)
+        joined = part.style not in UNJOINED
+        return boxes.framed(inside, number + self.caption(part), title, kind=self.kind(part), joined=joined)
 
     def kind(self, part: Part) -> str:
         """Return the class of a wiring's frame: a decision is dashed."""
@@ -117,7 +125,7 @@ class _Maker:
         more = [f"and {part.hidden:,} more"] if part.hidden and part.style not in ("chain", "fold") else []
         return boxes.cut(" ".join([name, *settings, *more]), 60)
 
-    def inside(self, part: Part) -> Box:
+    def inside(self, part: Part, room: float) -> Box:
         """Return what stands inside the frame of a part."""
         if part.style == "operation":
             return boxes.operation(part, self.registry)
@@ -125,20 +133,30 @@ class _Maker:
             return boxes.reference(part, self.registry)
         if part.style == "fold":
             return boxes.fold(part, self.registry)
-        children = [self.box(child) for child in part.children]
+        room = max(boxes.LEAST, room)
+        if part.style == "apart":
+            numbered = enumerate(part.children, start=1)
+            return boxes.rows([self.box(child, room, f"{index}: ") for index, child in numbered], room)
+        if part.style == "graph":
+            diagram = self.diagrams.of(part)
+            if diagram is not None:
+                columns = _longest(self.registry.operator(part.term.name).edges)
+                return wired(diagram, [self.box(child, room / columns - 60) for child in part.children])
+            part.style = "list"
+        children = [self.box(child, room) for child in part.children]
         if part.style == "chain":
-            return boxes.chain(children, boxes.room(part.level))
+            return boxes.chain(children, room)
         if part.style == "wrap":
             return children[0]
-        if part.style == "stack":
-            return boxes.stack(children)
-        if part.style in ("apart", "list"):
-            return boxes.rows(children, boxes.room(part.level))
-        diagram = self.diagrams.of(part)
-        if diagram is None:
-            part.style = "list"
-            return boxes.rows(children, boxes.room(part.level))
-        return wired(diagram, children)
+        return boxes.stack(children) if part.style == "stack" else boxes.rows(children, room)
+
+
+def _longest(edges: Sequence[tuple[int, int]]) -> int:
+    """Return how many children stand one after the other in a wiring given by its edges, at most."""
+    before: dict[int, int] = {}
+    for start, end in sorted(edges, key=lambda edge: edge[1]):
+        before[end] = max(before.get(end, 0), before.get(start, 0) + 1)
+    return max(before.values(), default=1)
 
 
 def _end() -> Box:

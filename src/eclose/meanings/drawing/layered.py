@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 SWEEPS = 12
 GAP = 14.0  # between neighbours in a column
-STRAIGHT = 4.0  # how much more a line that passes through pulls
+STRAIGHT = 8.0  # how much more a line that passes through pulls
 
 
 @dataclass
@@ -34,6 +35,7 @@ class Spot:
     column: int = 0
     y: float = 0.0
     passage: bool = False
+    line: list[int] = field(default_factory=list)  # of a passage, all passages of its line
     before: list[int] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
 
@@ -55,7 +57,7 @@ def place(
     for number, spot in enumerate(spots):
         columns[spot.column].append(number)
     for route in routes:
-        for one, other in zip(route, route[1:], strict=False):
+        for one, other in pairwise(route):
             spots[one].after.append(other)
             spots[other].before.append(one)
     _order(spots, columns)
@@ -80,6 +82,8 @@ def _route(spots: list[Spot], start: int, end: int) -> list[int]:
     for column in range(spots[start].column + 1, spots[end].column):
         spots.append(Spot(0.0, 4.0, 2.0, 2.0, column, passage=True))
         route.append(len(spots) - 1)
+    for number in route[1:]:
+        spots[number].line = route[1:]
     return [*route, end]
 
 
@@ -130,24 +134,33 @@ def _heights(spots: list[Spot], columns: list[list[int]]) -> None:
             y += spots[number].height + GAP
         for number in column:
             spots[number].y -= y / 2
-    for sweep in range(2 * SWEEPS):
+    for sweep in range(4 * SWEEPS):
         for column in columns if sweep % 2 == 0 else reversed(columns):
             wishes, weights = [], []
             for number in column:
                 spot = spots[number]
                 pulls = [
-                    (spots[other].y + spots[other].leave - spot.enter, STRAIGHT if spots[other].passage else 1.0)
+                    (spots[other].y + spots[other].leave - spot.enter, _pull(spots[other], spot))
                     for other in spot.before
                 ]
                 pulls += [
-                    (spots[other].y + spots[other].enter - spot.leave, STRAIGHT if spots[other].passage else 1.0)
+                    (spots[other].y + spots[other].enter - spot.leave, _pull(spot, spots[other]))
                     for other in spot.after
                 ]
+                if spot.passage:  # a long line moves as one
+                    pulls.append((sum(spots[other].y for other in spot.line) / len(spot.line), STRAIGHT * 2))
                 weight = sum(pull for _, pull in pulls)
                 wishes.append(sum(y * pull for y, pull in pulls) / weight if weight else spot.y)
                 weights.append(STRAIGHT if spot.passage else 1.0)
             for number, y in zip(column, nearest(wishes, weights, [spots[n].height for n in column]), strict=True):
                 spots[number].y = y
+
+
+def _pull(one: Spot, other: Spot) -> float:
+    """Return how strongly two neighbours want a straight line: most where neither has another line to bend."""
+    if len(one.after) == 1 and len(other.before) == 1:
+        return STRAIGHT * 2
+    return STRAIGHT if one.passage or other.passage else 1.0
 
 
 def nearest(wishes: Sequence[float], weights: Sequence[float], heights: Sequence[float]) -> list[float]:

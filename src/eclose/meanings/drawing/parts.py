@@ -93,9 +93,10 @@ class Plan:
 
     def _count_uses(self, order: list[Term]) -> dict[Term, int]:
         uses: dict[Term, int] = {}
-        for node in order:
+        for node in reversed(order):  # parents before their children
+            wraps = style_of(self.registry.operator(node.name)) == "wrap"  # not worth a panel: its child is
             for child in node.children:
-                uses[child] = uses.get(child, 0) + 1
+                uses[child] = uses.get(child, 0) + (max(1, uses.get(node, 0)) if wraps else 1)
         decisions = [node for node in order if self._decides(node)]
         for node in decisions:
             plain = node.replace(attributes={})
@@ -115,10 +116,11 @@ class Plan:
         if not root and self._decides(term):
             plain = term.replace(attributes={})
             shown = plain if self._uses.get(plain, 0) > 1 else term
-        worth = shown.size >= PANEL_SIZE or shown is not term
+        style = style_of(self.registry.operator(term.name))
+        worth = style != "wrap" and (shown.size >= PANEL_SIZE or shown is not term)
         if not root and worth and self._uses.get(shown, 0) > 1 and not self.free[term]:
             return self._reference(term, shown, level)
-        part = Part(term, style_of(self.registry.operator(term.name)), level)
+        part = Part(term, style, level)
         self._queue.append(part)
         return part
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from eclose.meanings.drawing.boxes import Box, lettered
 from eclose.meanings.drawing.diagram import Diagram, Vertex
@@ -63,7 +64,7 @@ def wired(diagram: Diagram, parts: Sequence[Box]) -> Box:
         picture.wire(x + end, at, x + total, at)
 
     def _line(picture: Picture, route: list[int], x: float, y: float) -> None:
-        for one, other in zip(route, route[1:], strict=False):
+        for one, other in pairwise(route):
             start, end = spots[one], spots[other]
             beyond = x + lefts[start.column] + widths[start.column]  # a line climbs only between columns
             before = x + lefts[end.column]
@@ -87,6 +88,7 @@ def wired(diagram: Diagram, parts: Sequence[Box]) -> Box:
         enter.y + enter.enter - highest if enter else height / 2,
         last.y + last.leave - highest,
         draw,
+        enter is not None,
     )
 
 
