@@ -139,14 +139,9 @@ def _heights(spots: list[Spot], columns: list[list[int]]) -> None:
             wishes, weights = [], []
             for number in column:
                 spot = spots[number]
-                pulls = [
-                    (spots[other].y + spots[other].leave - spot.enter, _pull(spots[other], spot))
-                    for other in spot.before
-                ]
-                pulls += [
-                    (spots[other].y + spots[other].enter - spot.leave, _pull(spot, spots[other]))
-                    for other in spot.after
-                ]
+                before, after = [spots[n] for n in spot.before], [spots[n] for n in spot.after]
+                pulls = [(other.y + other.leave - spot.enter, _pull(other, spot)) for other in before]
+                pulls += [(other.y + other.enter - spot.leave, _pull(spot, other)) for other in after]
                 if spot.passage:  # a long line moves as one
                     pulls.append((sum(spots[other].y for other in spot.line) / len(spot.line), STRAIGHT * 2))
                 weight = sum(pull for _, pull in pulls)

@@ -10,6 +10,7 @@ from eclose.meanings.drawing.kinds import labelled
 from eclose.meanings.drawing.parts import Part, Plan, count_text
 
 SHORT = 200  # nodes of a subterm that may stand on one line
+LINE = 60  # characters of such a line
 
 
 def text_drawing(term: Term, width: int = 100, registry: Registry | None = None) -> str:
@@ -45,13 +46,10 @@ class _Outline:
 
     def lines(self, part: Part, lead: str) -> list[str]:
         """Return a part and what is inside; `lead` comes before its name."""
-        label = f"{lead}{self.label(part)}"
-        if not part.children:
-            return [label]
-        whole = self.on_one_line(part, len(lead))
-        if whole is not None:
+        whole = self.on_one_line(part)
+        if whole is not None and (not part.children or len(whole) <= min(self.width - len(lead), LINE)):
             return [lead + whole]
-        lines = [label]
+        lines = [f"{lead}{self.label(part)}"]
         for index, (child, note) in enumerate(zip(part.children, self.notes(part), strict=True)):
             last = index == len(part.children) - 1
             found = self.lines(child, note)
@@ -72,26 +70,34 @@ class _Outline:
         more = [f"(and {part.hidden:,} more)"] if part.hidden and part.style != "chain" else []
         return " ".join([name, *settings, *more])
 
-    def on_one_line(self, part: Part, used: int) -> str | None:
-        """Return the whole part as its term's text, if that is short and hides no name."""
+    def on_one_line(self, part: Part) -> str | None:
+        """Return the whole part as a short text: a chain with arrows, anything else as a term; None if it has none."""
+        if not part.children:
+            return self.label(part)
+        if part.style == "chain":
+            links = [self.on_one_line(child) for child in part.children]
+            return " → ".join(link for link in links if link) if all(links) else None
         if part.term.size > SHORT or any(child.style in ("reference", "fold") for child in inside(part)):
             return None
         text = term_text(part.term, self.registry)
-        room = min(self.width - used, max(40, self.width // 2))
-        return text if len(text) <= room and "\n" not in text else None
+        return text if len(text) <= LINE and "\n" not in text else None
 
     def notes(self, part: Part) -> list[str]:
         """Return for each part inside where it stands: its edge, or the node of a cell and its source."""
         operator = self.registry.operator(part.term.name)
         if operator.edges and part.style == "graph" and len(operator.edges) == len(part.children):
-            return [f"{start}→{end} " for start, end in operator.edges]
+            return [f"{start}→{end}: " for start, end in operator.edges]
         free = self.plan.free
         if part.style != "graph" or not any(free[child] for child in part.term.children):
             return ["" for _ in part.children]
-        first = operator.inputs if operator.inputs is not None else 0
         notes: list[str] = []
-        for number, child in enumerate(part.term.children, start=first):
-            notes += [f"{source}→{number} " if source is not None else f"{number}: " for source in self.sources(child)]
+        for index, child in enumerate(part.term.children):
+            number = "" if operator.inputs is None else str(operator.inputs + index)
+            merge = " ".join([child.name, *settings_of(child, self.registry)]) if child.attributes else ""
+            for source in self.sources(child):
+                edge = f"{source}→{number}" if source is not None else number
+                notes.append(f"{edge} ({merge}): " if merge and free[child] else f"{edge}: " if edge else "")
+                merge = ""  # said once a node
         return notes[: len(part.children)]
 
     def sources(self, child: Term) -> list[int | None]:
