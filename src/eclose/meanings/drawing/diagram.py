@@ -25,7 +25,7 @@ class Vertex:
     """One thing with a place: an input, a sum, a numbered node, another kind of merge, or a part.
 
     Attributes:
-        form: `input`, `sum`, `node`, `merge` or `part`.
+        form: `input`, `out`, `sum`, `node`, `merge` or `part`.
         text: what stands on it.
         part: the number of the part inside.
     """
@@ -170,6 +170,10 @@ def _drawn(graph: Graph, numbered: dict[int, str], placeholders: set[str]) -> Di
         here.append([vertex])
     diagram.inputs = [vertex for number in graph.inputs for vertex in here[number]]
     diagram.output = here[graph.sink][-1]
+    if any(start == diagram.output for start, _ in diagram.lines):  # e.g. a tap hands its input on past what is inside
+        diagram.vertices.append(Vertex("out"))
+        diagram.lines.append((diagram.output, len(diagram.vertices) - 1))
+        diagram.output = len(diagram.vertices) - 1
     return diagram
 
 

@@ -76,7 +76,7 @@ def wired(diagram: Diagram, parts: Sequence[Box]) -> Box:
             picture.wire(beyond, here, before, there)
             if before < arrives:
                 picture.wire(before, there, arrives, there)
-            if not end.passage and diagram.vertices[other].text + diagram.vertices[other].form != "input":
+            if not end.passage and diagram.vertices[other].form != "out":
                 picture.head(arrives, there)
 
     total = x
@@ -96,7 +96,7 @@ def _point(vertex: Vertex, leaving: int) -> Box:
     """Return the box of a vertex that is no part."""
     if vertex.form == "merge":
         return lettered(vertex.text, [], "node", "")
-    if vertex.form == "input" and not vertex.text:
+    if vertex.form == "out" or (vertex.form == "input" and not vertex.text):
         return _dot(3.0 if leaving > 1 else 0.0)
     radius = max(9.0, text_width(vertex.text, 11) / 2 + 5)
 
