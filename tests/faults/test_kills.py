@@ -26,7 +26,8 @@ def recorded(folder: Path, **settings) -> list[dict]:
 
 def killed(folder: Path, rng: Random, **settings) -> None:
     """Start or resume a search and kill it a random while after it has proposed its next trial."""
-    process = driver(folder, COUNT, pause=0.15, **settings)
+    pause = 0.15 * settings.get("workers", 1)  # so that some trials are left at the end
+    process = driver(folder, COUNT, pause=pause, **settings)
     wait_for(process, 1)
     time.sleep(rng.random() * 0.2)
     process.kill()
