@@ -31,7 +31,7 @@ _PUBLIC = {
     "parse": "eclose.algebra.reading:parse",
     "Space": "eclose.spaces:Space",
     "space": "eclose._api.catalogues:space",
-    "spaces": "eclose._api.catalogues:spaces",
+    "spaces": "eclose.spaces:",
     "Task": "eclose.tasks:Task",
     "task": "eclose.tasks:task",
     "search": "eclose._api.search:search",
@@ -58,7 +58,9 @@ def __getattr__(name: str) -> Any:
 
         raise AttributeError(f"module 'eclose' has no attribute {name!r}{did_you_mean(name, _PUBLIC)}")
     module, _, attribute = reference.partition(":")
-    found = getattr(importlib.import_module(module), attribute)
+    found: Any = importlib.import_module(module)
+    if attribute:
+        found = getattr(found, attribute)
     globals()[name] = found
     return found
 

@@ -17,11 +17,6 @@ def space(given: Space | Grammar | str) -> Space:
     return as_space(given)
 
 
-def spaces() -> dict[str, str]:
-    """Return the names of all spaces with a line of description each."""
-    return {entry.name: entry.description for entry in SPACES}
-
-
 def register(thing: Operator | Space, name: str | None = None) -> Any:
     """Add an operator or a space of your own to those that ship, and return it.
 

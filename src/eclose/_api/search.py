@@ -163,6 +163,7 @@ def _final(parts: Parts, run: Run | None, best: Best, watch: Watch | None) -> di
 
 def _retrained(parts: Parts, run: Run | None, best: Best, settings: Any, watch: Watch | None) -> dict[str, Any]:
     """Train the best network on all that a search may see, measure it on what it may not."""
+    from eclose.study.executors import limit_threads
     from eclose.train.training import train_network
 
     task, part = parts.task, "test" if parts.task.has("test") else "valid"
@@ -175,17 +176,21 @@ def _retrained(parts: Parts, run: Run | None, best: Best, settings: Any, watch: 
         if watch is not None:
             watch("epoch", (epoch, settings.epochs, figures))
 
-    trained = train_network(
-        net,
-        task,
-        settings,
-        seed=parts.request.seed,
-        device=parts.request.device,
-        train_on="search" if part == "test" else "train",
-        measure_on=part,
-        checkpoint=None if run is None else run.path / "checkpoint.pt",
-        on_epoch=finished,
-    )
+    before = limit_threads(1)  # as trials are trained: the bits depend on it
+    try:
+        trained = train_network(
+            net,
+            task,
+            settings,
+            seed=parts.request.seed,
+            device=parts.request.device,
+            train_on="search" if part == "test" else "train",
+            measure_on=part,
+            checkpoint=None if run is None else run.path / "checkpoint.pt",
+            on_epoch=finished,
+        )
+    finally:
+        limit_threads(before)
     best.model = net
     if run is not None:
         from safetensors.torch import save_file

@@ -6,6 +6,9 @@ name like those that ship.
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 from eclose.algebra.catalogue import Catalogue
 from eclose.spaces._space import Space
 from eclose.spaces.activation import ACTIVATION, ACTIVATION_3
@@ -40,6 +43,16 @@ for _space in (
 def space(name: str) -> Space:
     """Return a space by name."""
     return SPACES.get(name)
+
+
+class _Listing(ModuleType):
+    """This package as `eclose.spaces()`: the public list has the name of the package that holds what it lists."""
+
+    def __call__(self) -> dict[str, str]:
+        return {entry.name: entry.description for entry in SPACES}
+
+
+sys.modules[__name__].__class__ = _Listing
 
 
 __all__ = ["SPACES", "Space", "space"]
