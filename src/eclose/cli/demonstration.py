@@ -37,7 +37,7 @@ def demo(
     began = time.monotonic()
     if not json:
         note("searching the space `tiny` for a network that reads 8x8 digits")
-    with Watcher("%", quiet=json) as watch:
+    with Watcher("%", quiet=json, run=folder) as watch:
         run = search(
             "tiny", "digits", "evolution", out=folder, seed=seed, watch=watch, device="cpu",
             budget=TRIALS, population=6, tournament=3, epochs=SEARCH_EPOCHS, retrain=FINAL_EPOCHS,

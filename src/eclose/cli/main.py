@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 import sys
@@ -14,6 +15,8 @@ from eclose.algebra.errors import EcloseError, RequestError
 from eclose.cli.output import note
 
 COMMANDS = ("language", "lists", "searching", "runs", "demonstration")
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="eclose",
@@ -80,7 +83,7 @@ def main() -> NoReturn:
     except EcloseError as error:
         _stop(error, debug, getattr(error, "exit_status", 2))
     except (KeyboardInterrupt, typer.Abort) as error:
-        _stop(error, debug, 130, str(error) or "interrupted")
+        _stop(error, debug, INTERRUPTED, str(error) or "interrupted")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on; say nothing
         sys.exit(0)
@@ -99,4 +102,10 @@ def _stop(error: BaseException, debug: bool, status: int, message: str | None = 
 
         traceback.print_exception(error)
     note("eclose: " + " ".join((message or str(error)).splitlines()))
+    if status == INTERRUPTED:
+        # An interpreter that has seen Ctrl-C inside a library may end by the signal instead of with our status.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        atexit._run_exitfuncs()
+        os._exit(status)
     sys.exit(status)

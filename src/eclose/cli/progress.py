@@ -7,9 +7,18 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
+from eclose.algebra.errors import EcloseError
 from eclose.cli.output import note
+
+
+class Stopped(EcloseError):
+    """Ctrl-C, with what can be done next."""
+
+    exit_status = 130
+
 
 EVERY = 10.0  # seconds between plain lines about epochs
 
@@ -20,10 +29,11 @@ class Watcher:
     Args:
         unit: printed behind scores.
         quiet: whether nothing is shown.
+        run: the folder to go on with after Ctrl-C.
     """
 
-    def __init__(self, unit: str = "", quiet: bool = False):
-        self.unit, self.quiet = unit, quiet
+    def __init__(self, unit: str = "", quiet: bool = False, run: Path | None = None):
+        self.unit, self.quiet, self.run = unit, quiet, run
         self._bar: Any = None
         self._task: Any = None
         self._said = 0.0
@@ -44,9 +54,13 @@ class Watcher:
             self._bar.start()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+        if isinstance(error, KeyboardInterrupt):
+            begun = self.run is not None and (self.run / "events.jsonl").exists()
+            how = f"; continue with `eclose resume {self.run}`" if begun else ""
+            raise Stopped(str(error) or f"interrupted{how}") from error
 
     def __call__(self, kind: str, value: Any) -> None:
         """Show what happened."""

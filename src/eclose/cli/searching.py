@@ -73,7 +73,7 @@ def search(
         return
     if out is None:
         raise RequestError("say where the run is kept, with --out runs/NAME (or --dry-run to see what it would take)")
-    with Watcher(quiet=json) as watch:
+    with Watcher(quiet=json, run=out) as watch:
         run = run_search(place, task, strategy, out=out, seed=seed, watch=watch, code=imported(), **given)
     _told(run, json)
 
@@ -170,7 +170,7 @@ def resume(
     """Go on with a run that was interrupted."""
     from eclose._api.search import resume as go_on
 
-    with Watcher(quiet=json) as watch:
+    with Watcher(quiet=json, run=run) as watch:
         handle = go_on(run, force=force, watch=watch, code=imported())
     _told(handle, json)
 
