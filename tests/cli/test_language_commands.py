@@ -7,6 +7,7 @@ import json
 import xml.etree.ElementTree as xml
 
 import pytest
+
 from support.command_line import eclose, refused
 
 TERM = "Residual(conv(kernel=3), id, conv(kernel=3))"
@@ -106,7 +107,8 @@ def test_a_wrong_request_gives_one_clear_line(arguments, message):
 
 def test_registrations_of_the_users_own_are_imported(tmp_path):
     (tmp_path / "mine.py").write_text(
-        'import eclose\neclose.register(eclose.Space.from_grammar("Net -> conv | id", name="mine", description="two"))\n'
+        "import eclose\n"
+        'eclose.register(eclose.Space.from_grammar("Net -> conv | id", name="mine", description="two"))\n'
     )
     assert "mine" in eclose("--import", "mine", "spaces", folder=tmp_path).stdout
     assert eclose("--import", "mine", "count", "mine", folder=tmp_path).stdout.strip() == "2"

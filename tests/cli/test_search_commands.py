@@ -11,6 +11,7 @@ import time
 from html.parser import HTMLParser
 
 import pytest
+
 from support.command_line import eclose, refused
 
 TABLE = ("--space", "nasbench201", "--task", "tabular:cifar10@12->200")

@@ -30,7 +30,6 @@ def demo(
     """Find a network for handwritten digits, train it, compare it with a fixed one: a few minutes on two cores."""
     from eclose._api.search import evaluate, search
     from eclose.runs import Run
-
     from eclose.study.executors import limit_threads
 
     folder = out if out is not None else _fresh(Path("runs"))

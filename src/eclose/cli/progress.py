@@ -14,7 +14,7 @@ from eclose.algebra.errors import EcloseError
 from eclose.cli.output import note
 
 
-class Stopped(EcloseError):
+class Stopped(EcloseError):  # noqa: N818 - it names what happened
     """Ctrl-C, with what can be done next."""
 
     exit_status = 130

@@ -50,7 +50,7 @@ dt { color: var(--soft); flex: 0 0 9.5rem; overflow-wrap: anywhere; }
 dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 summary { cursor: pointer; color: var(--accent); }
 @media (max-width: 34rem) { main { padding: .8rem .6rem 3rem; } section { padding: .9rem .8rem; }
-  dt { flex-basis: 7rem; } }
+  dt { flex-basis: 7rem; } .drawing svg { max-width: none; width: 46rem; } }
 @media print { section { break-inside: avoid; } pre, .drawing { max-height: none; } }
 """
 
