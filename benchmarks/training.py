@@ -106,7 +106,5 @@ def measured(device: torch.device) -> dict[str, float]:
     )
     if "captured" in found:
         found["eager_over_captured"] = found["resident"] / found["captured"]
-        print(
-            f"{device.type}: captured {found['captured']:.3f} s; eager {found["eager_over_captured"]:.1f} x"
-        )
+        print(f"{device.type}: captured {found['captured']:.3f} s; eager {found['eager_over_captured']:.1f} x")
     return found

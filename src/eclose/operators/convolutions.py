@@ -11,6 +11,7 @@ from eclose.algebra.declarations import Attribute, Operator
 
 KEEPS = "shape-keeping"  # with stride 1 and the channels of its input
 HALVES = "halving"
+CONSTANT = "constant"  # ignores its input
 
 ORDERS = ("act-conv-norm", "conv-norm-act", "conv-norm", "norm-act-conv", "conv-act", "act-conv", "conv")
 ACTIVATIONS = (
@@ -134,14 +135,14 @@ OPERATORS: tuple[Operator, ...] = (
         attributes={"stride": STRIDE},
         synonyms=("none",),
         meanings=_program("zero"),
-        tags=frozenset({KEEPS, "zero"}),
+        tags=frozenset({KEEPS, CONSTANT, "zero"}),
     ),
     Operator(
         "noise",
         "independent N(0, 1) that ignores its input",
         attributes={"stride": STRIDE},
         meanings=_program("noise"),
-        tags=frozenset({KEEPS, "random"}),
+        tags=frozenset({KEEPS, CONSTANT, "random"}),
     ),
     Operator(
         "factorized_reduce",

@@ -7,7 +7,7 @@ The unary and binary functions are those that an activation can be made of (Rama
 from __future__ import annotations
 
 from eclose.algebra.declarations import Attribute, Operator
-from eclose.operators.convolutions import ACTIVATIONS, KEEPS
+from eclose.operators.convolutions import ACTIVATIONS, CONSTANT, KEEPS
 
 ACTIVATION_DESCRIPTIONS = {
     "relu": "max(x, 0)",
@@ -71,6 +71,8 @@ SYNONYMS = {
     "minimum": ("bmin",),
 }
 
+FACTS = {"square_root": ("partial",), "atanh": ("partial",), "const": (CONSTANT,)}  # partial: not defined on all of R
+
 AFFINE = Attribute("bool", description="whether it has a learned scale and shift; inherited, by default it has")
 
 
@@ -102,7 +104,7 @@ def _norm(name: str, description: str, *synonyms: str, **attributes: Attribute) 
 
 OPERATORS: tuple[Operator, ...] = (
     *(_function(name, ACTIVATION_DESCRIPTIONS[name], "activation", "unary") for name in ACTIVATIONS),
-    *(_function(name, description, "unary") for name, description in UNARY_DESCRIPTIONS.items()),
+    *(_function(name, description, "unary", *FACTS.get(name, ())) for name, description in UNARY_DESCRIPTIONS.items()),
     *(_function(name, description, "binary", inputs=2) for name, description in BINARY_DESCRIPTIONS.items()),
     _norm("batch_norm", "normalises each channel over the batch and all positions", "batch"),
     _norm("instance_norm", "normalises each channel of each sample over all positions", "instance"),
