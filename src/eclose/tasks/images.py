@@ -101,15 +101,15 @@ def _subset(labels: NDArray[Any], subset: float | int | None, seed: int) -> NDAr
 
 
 @lru_cache(maxsize=1)
-def _read(name: str, layout: Layout, folder: Path) -> Any:
-    """Read a data set; the last one stays in memory for the next task over it."""
+def _read(name: str, layout: Layout, folder: Path, stamps: tuple[tuple[int, int], ...]) -> Any:
+    """Read a data set; the last one stays in memory for the next task over it, while its files stay as they are."""
     return layout.read(folder)
 
 
 def read_images(name: str, layouts: Sequence[Layout], data: str | None) -> Any:
     """Return what the files of a data set hold."""
     layout, folder = locate(name, layouts, data)
-    return _read(name, layout, folder.resolve())
+    return _read(name, layout, folder.resolve(), layout.stamps(folder))
 
 
 def digits(*, valid: float | int = 0.2, split_seed: int = 0, **options: Any) -> Task:

@@ -39,6 +39,12 @@ class Layout:
         """Return the files that a folder lacks."""
         return [name for name in self.files if actual(folder, name, self.zipped) is None]
 
+    def stamps(self, folder: Path) -> tuple[tuple[int, int], ...]:
+        """Return size and time of every file, which change when a file is fetched again."""
+        found = (actual(folder, name, self.zipped) for name in self.files)
+        states = (path.stat() for path in found if path is not None)
+        return tuple((state.st_size, state.st_mtime_ns) for state in states)
+
 
 def actual(folder: Path, name: str, zipped: bool = True) -> Path | None:
     """Return the path of a file that may have been compressed, or None."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eclose.algebra.errors import RequestError
 from eclose.tasks.places import Layout
 from eclose.tasks.readers.archives import read_npz
-from eclose.tasks.readers.pairs import Images, images_and_labels, stacked
+from eclose.tasks.readers.pairs import Images, images_and_labels, one_line, stacked
 from eclose.tasks.readers.pickles import read_pickle
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 SHAPE = (3, 32, 32)
 
 
-def _pickled(path: Path, labels: str) -> tuple[NDArray[Any], NDArray[Any]]:
+def _pickled(path: Path, labels: str = "labels") -> tuple[NDArray[Any], NDArray[Any]]:
     content = read_pickle(path)
     for key in ("data", labels):
         if key not in content:
@@ -25,11 +26,14 @@ def _pickled(path: Path, labels: str) -> tuple[NDArray[Any], NDArray[Any]]:
     return images_and_labels(content["data"], content[labels], SHAPE, path)
 
 
-def _binary(path: Path, label_bytes: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _binary(path: Path, label_bytes: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
     """Rows of label bytes followed by 3,072 pixels; the last label byte is the fine one."""
     import numpy as np
 
-    content = np.fromfile(path, dtype=np.uint8)
+    try:
+        content = np.frombuffer(path.read_bytes(), dtype=np.uint8)
+    except OSError as error:
+        raise RequestError(f"{path} cannot be read ({one_line(error)})") from None
     row = label_bytes + 3072
     if content.size == 0 or content.size % row:
         raise RequestError(f"{path} has {content.size} bytes, not a multiple of {row}; fetch it again")
@@ -54,22 +58,30 @@ def _compact(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     return images_and_labels(np.ascontiguousarray(planes.transpose(1, 0, 2, 3)), content["labels"], SHAPE, path)
 
 
+def _batches(folder: Path, names: Sequence[str], read: Callable[[Path], Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Read the five batches of the training part, which are equally long."""
+    parts = [read(folder / name) for name in names]
+    usual = max(len(labels) for _, labels in parts)
+    for name, (_, labels) in zip(names, parts, strict=True):
+        if len(labels) != usual:
+            raise RequestError(f"{folder / name} holds {len(labels)} images, other batches {usual}; fetch it again")
+    return stacked(parts)
+
+
 BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
 
 CIFAR10 = (
     Layout(
         ("cifar-10-batches-py", "cifar10/cifar-10-batches-py"),
         (*BATCHES, "test_batch"),
-        lambda folder: Images(
-            stacked([_pickled(folder / name, "labels") for name in BATCHES]), _pickled(folder / "test_batch", "labels")
-        ),
+        lambda folder: Images(_batches(folder, BATCHES, _pickled), _pickled(folder / "test_batch")),
         "python version",
     ),
     Layout(
         ("cifar-10-batches-bin", "cifar10/cifar-10-batches-bin"),
         (*(f"{name}.bin" for name in BATCHES), "test_batch.bin"),
         lambda folder: Images(
-            stacked([_binary(folder / f"{name}.bin", 1) for name in BATCHES]), _binary(folder / "test_batch.bin", 1)
+            _batches(folder, [f"{name}.bin" for name in BATCHES], _binary), _binary(folder / "test_batch.bin")
         ),
         "binary version",
     ),
@@ -77,7 +89,7 @@ CIFAR10 = (
         ("cifar10",),
         (*(f"train_{number}.npz" for number in range(5)), "test.npz"),
         lambda folder: Images(
-            stacked([_compact(folder / f"train_{number}.npz") for number in range(5)]), _compact(folder / "test.npz")
+            _batches(folder, [f"train_{number}.npz" for number in range(5)], _compact), _compact(folder / "test.npz")
         ),
         "compact form",
     ),

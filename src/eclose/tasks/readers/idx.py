@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from eclose.algebra.errors import RequestError
 from eclose.tasks.places import Layout, actual
 from eclose.tasks.readers.archives import read_npz
-from eclose.tasks.readers.pairs import Images, images_and_labels
+from eclose.tasks.readers.pairs import Images, images_and_labels, one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,15 +29,15 @@ def read_idx(path: Path) -> NDArray[Any]:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             content = file.read()
     except (OSError, EOFError, zlib.error) as error:
-        raise RequestError(f"{path} is damaged ({error}); fetch it again") from None
+        raise RequestError(f"{path} is damaged ({one_line(error)}); fetch it again") from None
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] != UNSIGNED_BYTE:
         raise RequestError(f"{path} is no idx file of bytes; fetch it again")
     axes = content[3]
     if len(content) < 4 + 4 * axes:
         raise RequestError(f"{path} is cut off; fetch it again")
     shape = struct.unpack(f">{axes}I", content[4 : 4 + 4 * axes])
-    values = np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * axes)
-    count = int(np.prod(shape, dtype=np.int64))
+    values = np.frombuffer(content[4 + 4 * axes :], dtype=np.uint8)
+    count = math.prod(shape)
     if values.size != count:
         raise RequestError(f"{path} has {values.size} bytes of data where its head promises {count}; fetch it again")
     return values.reshape(shape)

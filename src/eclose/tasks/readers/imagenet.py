@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eclose.algebra.errors import MissingExtra, RequestError
 from eclose.tasks.places import Layout
-from eclose.tasks.readers.pairs import Images, images_and_labels, stacked
+from eclose.tasks.readers.pairs import Images, images_and_labels, one_line, stacked
 from eclose.tasks.readers.pickles import read_pickle
 
 if TYPE_CHECKING:
@@ -43,10 +43,7 @@ IMAGENET16_120 = (
 
 IMAGENET = (
     Layout(
-        (
-            "imagenet",
-            "ILSVRC2012",
-        ),
+        ("imagenet", "ILSVRC2012"),
         ("train", "val"),
         lambda folder: folder,
         "a folder for each class",
@@ -64,6 +61,8 @@ class ImageFolder:
     """
 
     def __init__(self, folder: Path, size: int, classes: list[str] | None = None):
+        if not folder.is_dir():
+            raise RequestError(f"{folder} is no folder of class folders with images in them")
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
         self.classes = names if classes is None else classes
         unknown = sorted(set(names) - set(self.classes))
@@ -99,8 +98,8 @@ class ImageFolder:
         try:
             with Image.open(path) as file:
                 image = file.convert("RGB")
-        except OSError as error:
-            raise RequestError(f"{path} cannot be read as an image ({error})") from None
+        except Exception as error:  # a damaged image raises almost anything
+            raise RequestError(f"{path} cannot be read as an image ({one_line(error)})") from None
         scale = self.size * 256 / 224 / min(image.size)
         width, height = (max(self.size, round(side * scale)) for side in image.size)
         image = image.resize((width, height), Image.Resampling.BILINEAR)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eclose.algebra.errors import RequestError
+from eclose.tasks.readers.pairs import one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +39,9 @@ def read_mat(path: Path) -> dict[str, NDArray[Any]]:
                 found[name] = array
         return found
     except (OSError, ValueError, struct.error, zlib.error) as error:
-        raise RequestError(f"{path} is no readable MATLAB 5 file of numbers ({error}); fetch it again") from None
+        raise RequestError(
+            f"{path} is no readable MATLAB 5 file of numbers ({one_line(error)}); fetch it again"
+        ) from None
 
 
 def _elements(content: bytes, offset: int, order: str) -> Iterator[tuple[int, bytes]]:

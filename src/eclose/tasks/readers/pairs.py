@@ -20,13 +20,21 @@ class Images:
     test: tuple[NDArray[Any], NDArray[Any]]
 
 
+def one_line(error: Exception) -> str:
+    """Return what an error says in one line, its kind where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def images_and_labels(
     pixels: Any, labels: Any, shape: tuple[int, ...], path: Path
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return checked uint8 images (N, *shape) and int64 labels (N,)."""
     import numpy as np
 
-    pixels, labels = np.asarray(pixels), np.asarray(labels)
+    try:
+        pixels, labels = np.asarray(pixels), np.asarray(labels)
+    except ValueError:
+        raise RequestError(f"{path} holds lists of unequal length; fetch it again") from None
     if pixels.dtype != np.uint8:
         raise RequestError(f"{path} holds pixels of {pixels.dtype}, not uint8; fetch it again")
     if labels.dtype.kind not in "iu" or labels.ndim != 1:
@@ -43,4 +51,4 @@ def stacked(parts: list[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[Any
     return np.concatenate([images for images, _ in parts]), np.concatenate([labels for _, labels in parts])
 
 
-__all__ = ["Images", "images_and_labels", "stacked"]
+__all__ = ["Images", "images_and_labels", "one_line", "stacked"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eclose.algebra.errors import RequestError
+from eclose.tasks.readers.pairs import one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,11 +82,16 @@ def _encode(text: Any, encoding: Any) -> bytes:
     return text.encode("latin-1")
 
 
+def _nothing() -> bytes:
+    return b""  # how protocol 2 writes an empty array's bytes
+
+
 _CORES = ("numpy.core", "numpy._core")
 _ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): "ndarray",  # only ever an argument of _reconstruct
     ("numpy", "dtype"): _DType,
     ("_codecs", "encode"): _encode,
+    ("__builtin__", "bytes"): _nothing,
     **{(f"{core}.multiarray", "_reconstruct"): _reconstruct for core in _CORES},
     **{(f"{core}.multiarray", "scalar"): _scalar for core in _CORES},
     **{(f"{core}.numeric", "_frombuffer"): _frombuffer for core in _CORES},
@@ -113,9 +119,8 @@ def read_pickle(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             content = _Reader(file, encoding="bytes").load()
     except Exception as error:  # a damaged pickle raises almost anything
-        reason = str(error) or type(error).__name__
         raise RequestError(
-            f"{path} is no pickle of plain arrays: it holds or ends in {reason}; fetch it again"
+            f"{path} is no pickle of plain arrays: it holds or ends in {one_line(error)}; fetch it again"
         ) from None
     if not isinstance(content, dict):
         raise RequestError(f"{path} holds a {type(content).__name__} where a dictionary was expected")

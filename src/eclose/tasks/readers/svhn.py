@@ -21,6 +21,10 @@ def _cropped(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     content = read_mat(path)
     if "X" not in content or "y" not in content or content["X"].ndim != 4:
         raise RequestError(f"{path} has no images X and labels y; fetch it again")
+    if content["X"].shape[:3] != (32, 32, 3):
+        raise RequestError(f"{path} holds images of shape {content['X'].shape[:3]}, not (32, 32, 3); fetch it again")
+    if content["y"].size and not 0 <= content["y"].min() <= content["y"].max() <= 10:
+        raise RequestError(f"{path} holds labels other than 1 to 10; fetch it again")
     pixels = np.ascontiguousarray(content["X"].transpose(3, 2, 0, 1))
     labels = content["y"].reshape(-1).astype(np.int64) % 10
     return images_and_labels(pixels, labels, tuple(pixels.shape[1:]), path)
@@ -28,10 +32,7 @@ def _cropped(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 SVHN = (
     Layout(
-        (
-            "svhn",
-            "SVHN",
-        ),
+        ("svhn", "SVHN"),
         ("train_32x32.mat", "test_32x32.mat"),
         lambda folder: Images(_cropped(folder / "train_32x32.mat"), _cropped(folder / "test_32x32.mat")),
         "cropped digits",
