@@ -209,16 +209,6 @@ def covering_cases(
         yield operator.name, drawn(rng, registry, operator, number, 1, choices, exclude, 30)
 
 
-def refused_by_torch(program: Program) -> bool:
-    """Return whether a mean of volumes has a window larger than its input, which torch refuses even with padding."""
-    return any(
-        step.layer == "avg_pool"
-        and len(step.shape) == 4
-        and any(n < k for n, k in zip(program.shape(step.inputs[0])[1:], step.settings["kernel"], strict=True))
-        for step in program.steps
-    )
-
-
 def drawable(operator: Operator) -> bool:
     """Return whether an operator has a program and, as a primitive, needs nothing that only a space can give."""
     needs = any(attribute.required for attribute in operator.attributes.values())
@@ -250,6 +240,6 @@ def drawn(
             program = compile_term(term, input, output, registry=registry, policy="adapt")
         except ShapeError:
             continue
-        if max(prod(step.shape) for step in program.steps) <= LARGEST_VALUE and not refused_by_torch(program):
+        if max(prod(step.shape) for step in program.steps) <= LARGEST_VALUE:
             return Case(term, input, output, program)
     raise AssertionError(f"no network with {force.name if force else 'anything'} could be drawn")

@@ -56,6 +56,9 @@ def single_layers() -> list[Single]:
         for stride, padding in ((1, 1), (2, 0), (2, 1)):
             add("max_pool", x, kernel=each(3), stride=each(stride), padding=each(padding))
             add("avg_pool", x, kernel=each(3), stride=each(stride), padding=each(padding))
+        for stride in (1, 2):  # windows larger than the input
+            small = (4, *(2, 3, 2)[:axes])
+            add("avg_pool", small, kernel=each(5), stride=each(stride), padding=each(2))
         add("global_pool", x)
         add("global_pool", x, keep=True)
         add("flatten", x)

@@ -51,7 +51,7 @@ PLAIN: Mapping[str, Callable[[Tensor], Tensor]] = {
 LEARNED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "mconst": lambda x, beta: beta * x,
     "aconst": lambda x, beta: beta + x,
-    "const": lambda x, beta: beta.expand_as(x),
+    "const": lambda x, beta: beta.expand_as(x).clone(),  # a view would be the parameter itself
 }
 PLAIN_BINARY: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "add": torch.add,

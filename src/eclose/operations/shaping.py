@@ -147,6 +147,23 @@ class GlobalPool(nn.Module):
         return x.mean(tuple(range(2, x.dim())), keepdim=self.keep)
 
 
+class VolumeMean(nn.Module):
+    """Means of windows that are larger than a volume, padding not counted: torch's own pooling refuses them."""
+
+    def __init__(self, kernel: Sizes, stride: Sizes, padding: Sizes):
+        super().__init__()
+        self.kernel, self.stride = kernel, stride
+        self.margins = [margin for margin in reversed(padding) for _ in range(2)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `(N, C, *windows)`."""
+        sums, counts = (
+            functional.avg_pool3d(functional.pad(values, self.margins), self.kernel, self.stride)
+            for values in (x, torch.ones_like(x[:1, :1]))
+        )
+        return sums / counts
+
+
 class DefaultTo(nn.Module):
     """The first input; a network passes the second on where the first was not computed."""
 
@@ -166,5 +183,6 @@ __all__ = [
     "Slice",
     "Subsample",
     "Upsample",
+    "VolumeMean",
     "Zero",
 ]

@@ -27,8 +27,8 @@ def pick(site: Site, *inputs: Value) -> Meaning:
     count = len(site.term.children)
     if keep > count:
         site.fail(f"pick keeps k={keep} of its children and has {count}")
-    name = site.value("name")
-    weighted = name is not None and site.value("logits")
+    weighted = site.value("logits")
+    name = site.value("name") or site.position or "pick"
     values = []
     given = {id(value) for value in inputs}
     for index in range(count):

@@ -32,6 +32,8 @@ def embedded(site: Site, x: Tensor, channels: int, positions: bool = True) -> Te
     vocab = site.term.get("vocab", site.vocab)
     if x.type != "tokens" or vocab is None:
         site.fail("an embedding needs tokens as its input: build with input=Tokens(length, vocab)")
+    if site.vocab is not None and vocab < site.vocab:
+        site.fail(f"an embedding of {vocab} tokens cannot read the network's input of tokens below {site.vocab}")
     x = site.layer("embedding", x, vocab=vocab, dim=channels)
     return site.layer("positions", x) if positions else x
 

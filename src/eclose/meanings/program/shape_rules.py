@@ -87,6 +87,11 @@ def pool(settings: Settings, shapes: Sequence[Shape]) -> Shape:
     return (shapes[0][0], *_windows("pooling", sizes, *window, (1,) * len(sizes)))
 
 
+def exceeds_volume(kernel: Shape, shape: Shape) -> bool:
+    """Return whether a window is longer than a volume on some axis, for which torch has no mean pooling."""
+    return len(shape) == 4 and any(k > n for k, n in zip(kernel, shape[1:], strict=True))
+
+
 def strided(settings: Settings, shapes: Sequence[Shape]) -> Shape:
     """Every s-th position, the first included: ceil(n / s)."""
     sizes = _spatial(shapes[0], "subsampling")
@@ -118,8 +123,10 @@ def instance_norm(settings: Settings, shapes: Sequence[Shape]) -> Shape:
 
 
 def group_norm(settings: Settings, shapes: Sequence[Shape]) -> Shape:
-    """The same shape; groups divide the channels."""
+    """The same shape; groups divide the channels and hold at least two numbers."""
     _divided("group_norm", settings["groups"], input=shapes[0][0])
+    if prod(shapes[0]) == settings["groups"]:
+        raise ShapeError(f"group_norm with {settings['groups']} groups leaves one number in each of {shapes[0]}")
     return shapes[0]
 
 

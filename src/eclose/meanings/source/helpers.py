@@ -72,6 +72,16 @@ def resize(x, size):
     return x
 '''
 
+VOLUME_MEAN = '''
+def volume_mean(x, kernel, stride, padding):
+    """Means of windows that are larger than a volume, padding not counted: torch's own pooling refuses them."""
+    margins = [margin for margin in reversed(padding) for _ in range(2)]
+    sums, counts = (
+        F.avg_pool3d(F.pad(values, margins), kernel, stride) for values in (x, torch.ones_like(x[:1, :1]))
+    )
+    return sums / counts
+'''
+
 SPREAD_TAPS = '''
 def spread_taps(taps, kernel, dilation):
     """Lay (N, C, T) taps out as a kernel with zeros between them."""
@@ -112,7 +122,7 @@ class {name}(nn.Module):
 LEARNED_FUNCTIONS: dict[str, tuple[str, str, str, str]] = {
     "mconst": ("ScaleByBeta", "x", "self.beta * x", "beta x"),
     "aconst": ("AddBeta", "x", "self.beta + x", "beta + x"),
-    "const": ("Beta", "x", "self.beta.expand_as(x)", "beta"),
+    "const": ("Beta", "x", "self.beta.expand_as(x).clone()", "beta"),
     "bgaussian_sq": ("GaussianOfSquare", "x, y", "torch.exp(-self.beta * torch.square(x - y))", "exp(-beta (x - y)^2)"),
     "bgaussian_abs": ("GaussianOfDistance", "x, y", "torch.exp(-self.beta * torch.abs(x - y))", "exp(-beta |x - y|)"),
     "wavg": ("WeightedMean", "x, y", "self.beta * x + (1 - self.beta) * y", "beta x + (1 - beta) y"),
@@ -122,6 +132,7 @@ HELPERS: dict[str, str] = {
     "add_all": ADD_ALL,
     "resize": RESIZE,
     "attention": ATTENTION,
+    "volume_mean": VOLUME_MEAN,
     "spread_taps": SPREAD_TAPS,
     "apply_kernel": APPLY_KERNEL,
     "channel_norm": CHANNEL_NORM,

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from eclose.algebra.errors import RequestError, ShapeError
 from eclose.algebra.shapes import Shape
+from eclose.meanings.program.shape_rules import exceeds_volume
 from eclose.meanings.source.functions import BINARY_TEXTS, UNARY_TEXTS
 from eclose.meanings.source.helpers import LEARNED_FUNCTIONS
 
@@ -165,6 +166,9 @@ def max_pool(layer: Layer) -> Written:
 def avg_pool(layer: Layer) -> Written:
     """The mean of each window; padding is not counted."""
     settings = layer.settings
+    if exceeds_volume(settings["kernel"], layer.shapes[0]):
+        window = tuple(settings[key] for key in ("kernel", "stride", "padding"))
+        return Written(f"volume_mean({{0}}, {', '.join(map(repr, window))})", helpers=("volume_mean",))
     options = {"stride": settings["stride"], **differing(settings, padding=0)}
     if "padding" in options:
         options["count_include_pad"] = False

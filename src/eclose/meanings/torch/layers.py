@@ -13,7 +13,7 @@ from torch import nn
 from eclose.algebra.declarations import resolve
 from eclose.algebra.errors import RequestError, ShapeError
 from eclose.algebra.shapes import Shape
-from eclose.meanings.program.shape_rules import kernel_size
+from eclose.meanings.program.shape_rules import exceeds_volume, kernel_size
 from eclose.operations import kernels, positional, shaping
 from eclose.operations.functions import function
 from eclose.operations.mixture import Mixture
@@ -91,6 +91,8 @@ def _max_pool(settings: Settings, shapes: Sequence[Shape]) -> nn.Module:
 
 def _avg_pool(settings: Settings, shapes: Sequence[Shape]) -> nn.Module:
     window = (settings["kernel"], settings["stride"], settings["padding"])
+    if exceeds_volume(settings["kernel"], shapes[0]):
+        return shaping.VolumeMean(*window)
     module: nn.Module = _by_axes(AVG_POOLS, shapes[0], "mean pooling")(*window, count_include_pad=False)
     return module
 
