@@ -85,39 +85,6 @@ def test_a_search_that_trains(tmp_path):
     assert again["best"] == found["best"]
 
 
-def history(folder) -> list:
-    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
-    for event in events:
-        for key in ("seconds", "elapsed", "id", "created"):
-            event.pop(key, None)
-    return [event for event in events if event["event"] in ("proposed", "finished", "final", "epoch")]
-
-
-def test_killed_and_resumed_is_undisturbed(tmp_path):
-    """A search with training is killed at several moments; what it has logged in the end is what it would have."""
-    arguments = (*DIGITS, "--strategy", "evolution", "--set", "population=2")
-    assert eclose("search", *arguments, "--out", str(tmp_path / "whole")).returncode == 0
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "eclose"]
-    begun = subprocess.Popen(
-        [*command, "search", *arguments, "--out", str(tmp_path / "killed")], env=environment, stderr=subprocess.DEVNULL
-    )
-    log = tmp_path / "killed" / "events.jsonl"
-    for wanted in (3, 5, 8):
-        deadline = time.monotonic() + 60
-        while begun.poll() is None and time.monotonic() < deadline:
-            if log.exists() and log.read_bytes().count(b"\n") >= wanted:
-                break
-            time.sleep(0.02)
-        begun.send_signal(signal.SIGKILL)
-        begun.wait()
-        begun = subprocess.Popen(
-            [*command, "resume", str(tmp_path / "killed")], env=environment, stderr=subprocess.DEVNULL
-        )
-    assert begun.wait(timeout=120) == 0
-    assert history(tmp_path / "killed") == history(tmp_path / "whole")
-
-
 def test_interrupted_with_ctrl_c_says_how_to_go_on(tmp_path):
     arguments = (*DIGITS[:-2], "--set", "retrain=0", "--strategy", "random", "--out", str(tmp_path / "run"))
     process = subprocess.Popen(
