@@ -113,7 +113,7 @@ def test_evaluate_a_term_or_a_model():
     assert result["part"] == "test"
     assert result["parameters"] == ec.cost("Sequential(conv, relu)", task=task()).parameters
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3))
-    assert ec.evaluate(model, task(), "quick", epochs=40)["score"] > 60
+    assert ec.evaluate(model, task(), "quick", epochs=40)["score"] > 40
     assert ec.evaluate("Sequential(conv, relu)", task(), epochs=2)["score"] == result["score"]
 
 
