@@ -17,16 +17,46 @@ def space(given: Space | Grammar | str) -> Space:
     return as_space(given)
 
 
-def register(thing: Operator | Space, name: str | None = None) -> Any:
-    """Add an operator or a space of your own to those that ship, and return it.
+def register(thing: Any, name: str | None = None, description: str = "") -> Any:
+    """Add an operator, space, strategy, protocol or task of your own to those that ship, and return it.
 
     Args:
-        thing: what to add; it is then known to `parse`, to grammars and to the command line (`--import your.module`).
-        name: the name of a space, where it is not its own.
+        thing: an `Operator`, a `Space`, a `strategies.NamedStrategy`, a `train.protocols.Protocol`, or a function that
+            builds a `Task`. What is added is known by its name everywhere, on the command line with
+            `--import your.module`.
+        name: of a task; of a space or strategy where it is not its own.
+        description: one line for the lists; that of the thing, or of its docstring, without.
     """
+    from eclose.strategies import STRATEGIES, NamedStrategy
+
     if isinstance(thing, Operator):
         return default_registry().add(thing)
     if isinstance(thing, Space):
-        SPACES.add(name or thing.name, thing, thing.description)
-        return thing
-    raise RequestError(f"an operator or a space can be registered, not {type(thing).__name__}")
+        SPACES.add(name or thing.name, thing, description or thing.description)
+    elif isinstance(thing, NamedStrategy):
+        STRATEGIES.add(name or thing.name, thing, description or _first_line(thing.explanation))
+    elif _is_protocol(thing):
+        from eclose.train.protocols import PROTOCOLS
+
+        PROTOCOLS.add(name or thing.name, thing, description or thing.source)
+    elif callable(thing) and not isinstance(thing, type):
+        from eclose.tasks.names import TASKS
+
+        if name is None:
+            raise RequestError("a function that builds a task is registered with name=")
+        TASKS.add(name, thing, description or _first_line(thing.__doc__ or ""))
+    else:
+        raise RequestError(
+            f"an operator, a space, a strategy, a protocol or a function that builds a task can be registered, "
+            f"not {type(thing).__name__}"
+        )
+    return thing
+
+
+def _is_protocol(thing: Any) -> bool:
+    """Return whether a thing is a training protocol; those modules are loaded only where one may have been made."""
+    return type(thing).__module__ == "eclose.train.protocols"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
