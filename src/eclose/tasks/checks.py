@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from eclose.algebra.errors import RequestError, shortened
-from eclose.algebra.shapes import Classes, Map, Output, Tokens, Values
+from eclose.algebra.shapes import Classes, Input, Map, Output, Tokens, Values
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+LOWEST = {"binary-cross-entropy": 0, "frame-negative-log-likelihood": -1}  # -1: behind a sequence's end
 IGNORED = -100  # torch's own mark for a label that does not count
 CHUNK = 1 << 24  # numbers looked at in one go, so that memory-mapped data is not copied whole
 
@@ -25,6 +28,7 @@ def as_tensor(values: Any, what: str) -> Tensor:
     import torch
 
     if not isinstance(values, torch.Tensor):
+        mapped = isinstance(values, np.memmap)
         try:
             array = np.asarray(values)
         except ValueError:
@@ -39,13 +43,21 @@ def as_tensor(values: Any, what: str) -> Tensor:
             array = array.astype(array.dtype.newbyteorder("="))
         if array.dtype.kind == "f" and array.dtype.itemsize > 8:
             array = array.astype(np.float32)
-        if any(stride < 0 for stride in array.strides) or not array.flags.writeable:
+        if any(stride < 0 for stride in array.strides) or not (array.flags.writeable or mapped):
             array = array.copy()
-        values = torch.from_numpy(array)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a read-only memory map stays one: nothing here writes to data
+            values = torch.from_numpy(array)
+    if values.layout != torch.strided or values.is_quantized:
+        raise RequestError(f"the {what} must be a dense tensor, not {values.layout}")
     if values.is_complex():
         raise RequestError(f"the {what} must be real numbers, not {values.dtype}")
     if values.requires_grad:
         values = values.detach()
+    if values.device.type != "cpu":
+        values = values.cpu()  # training moves data to its device itself
+    if values.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        values = values.to(torch.int64)
     if values.dtype == torch.bool or (values.is_floating_point() and values.dtype != torch.float32):
         values = values.to(torch.float32)
     return values
@@ -82,6 +94,37 @@ def check_finite(values: Tensor, what: str) -> None:
             raise RequestError(f"the {what} hold {kind} (first in item {item}); remove or replace them")
 
 
+def check_seed(seed: Any, what: str) -> int:
+    """Return a seed, a whole number of 0 or more."""
+    import numpy as np
+
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise RequestError(f"{what} is a whole number of 0 or more, not {seed!r}")
+    return int(seed)
+
+
+def check_flag(flag: Any, what: str) -> bool:
+    """Return a flag, true or false."""
+    if not isinstance(flag, bool):
+        raise RequestError(f"{what} is true or false, not {flag!r}")
+    return flag
+
+
+def one_line(error: Exception) -> str:
+    """Return what an error says in one line, its kind where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def check_output(output: Output, input: Input) -> None:
+    """Refuse an output of no size, and maps over inputs that have no positions."""
+    count = number_of_labels(output)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise RequestError(f"an output needs a whole number of at least 1, not {output!r}")
+    if isinstance(output, Map) and (isinstance(input, Tokens) or len(input) < 2):
+        hint = "Tokens(vocab=...)" if isinstance(input, Tokens) else "Values(...)"
+        raise RequestError(f"{_shown(output)} needs inputs with positions, (channels, ...), not {input}; use {hint}")
+
+
 def check_targets(targets: Tensor, output: Output, loss: str, part: str) -> None:
     """Refuse targets whose dtype, shape or range does not fit what the network gives."""
     import torch
@@ -102,7 +145,13 @@ def check_targets(targets: Tensor, output: Output, loss: str, part: str) -> None
             f"the {part} targets have shape {tuple(targets.shape)}, but {_shown(output)} needs ({len(targets)}, "
             f"{output.count})"
         )
-    if labels and loss != "binary-cross-entropy":
+    if loss in LOWEST and targets.is_floating_point():
+        wrong = ((targets < 0) | (targets > 1)) & (targets != LOWEST[loss])
+        if bool(wrong.any()):
+            item = int(wrong.flatten(1).any(1).nonzero()[0] if wrong.dim() > 1 else wrong.nonzero()[0])
+            found = float(torch.masked_select(targets[item], wrong[item]).flatten()[0])
+            raise RequestError(f"{loss} needs targets from 0 to 1, but the {part} part (item {item}) has {found:g}")
+    if labels:
         count = number_of_labels(output)
         wrong = ((targets < 0) | (targets >= count)) & (targets != IGNORED)
         if bool(wrong.any()):
@@ -125,9 +174,9 @@ def check_every_class(labels: Any, count: int, part: str) -> None:
     """Refuse a part in which a class has no item."""
     import numpy as np
 
-    present = np.bincount(np.asarray(labels), minlength=count)
-    missing = np.flatnonzero(present == 0)
-    if len(missing):
+    present = set(np.unique(np.asarray(labels)).tolist())
+    missing = list(islice((label for label in range(count) if label not in present), 6))
+    if missing:
         named = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
         noun, verb = ("class", "has") if len(missing) == 1 else ("classes", "have")
         raise RequestError(
@@ -144,4 +193,15 @@ def _shown(output: Output) -> str:
     )
 
 
-__all__ = ["as_tensor", "check_every_class", "check_finite", "check_pair", "check_targets", "number_of_labels"]
+__all__ = [
+    "as_tensor",
+    "check_every_class",
+    "check_finite",
+    "check_flag",
+    "check_output",
+    "check_pair",
+    "check_seed",
+    "check_targets",
+    "number_of_labels",
+    "one_line",
+]

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eclose.algebra.errors import RequestError, did_you_mean
-from eclose.algebra.shapes import Classes, Input, Map, Output, Tokens, Values, as_input, as_output
-from eclose.tasks.checks import check_every_class, check_targets
-from eclose.tasks.inference import infer_input, infer_output, usual_loss, usual_metric, widened
+from eclose.algebra.shapes import Classes, Input, Output, Tokens, as_input, as_output
+from eclose.tasks.checks import check_every_class, check_flag, check_output
+from eclose.tasks.fitting import fitting
+from eclose.tasks.inference import check_fit, gives_labels, infer_input, infer_output, usual_loss, usual_metric, widened
 from eclose.tasks.losses import Loss, as_loss
 from eclose.tasks.metrics import Metric, as_metric
+from eclose.tasks.normalisation import Normalise, normalisation
 from eclose.tasks.parts import PARTS, Arrays, Batches, Items, Part, as_source, joined, known_labels
 from eclose.tasks.splits import split
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-Normalise = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,8 @@ class Task:
         augmentable: str | None = None,
         allow_missing_classes: bool = False,
     ):
+        check_flag(stratify, "stratify")
+        check_flag(allow_missing_classes, "allow_missing_classes")
         sources = {"train": as_source(train, "train")}
         if valid is not None:
             sources["valid"] = as_source(valid, "valid")
@@ -93,13 +95,17 @@ class Task:
             sources["test"] = as_source(test, "test")
         self.name = name
         self.input: Input = as_input(input) if input is not None else infer_input(sources)
-        sources = {part: widened(source, self.input, part) for part, source in sources.items()}
+        sources = {part: widened(source, self.input) for part, source in sources.items()}
         asked = as_output(output, classes)
         wanted = as_loss(loss) if loss is not None else None
         self.output: Output = asked if asked is not None else infer_output(sources, self.input, wanted)
-        self.loss: Loss = wanted if wanted is not None else as_loss(usual_loss(sources["train"], self.output))
-        self.metric: Metric = as_metric(usual_metric(self.loss, self.output) if metric is None else metric, direction)
-        sources = {part: _shaped(source, self.input, self.output, self.loss, part) for part, source in sources.items()}
+        check_output(self.output, self.input)
+        labels = gives_labels(sources, self.output, wanted)
+        self.loss: Loss = wanted if wanted is not None else as_loss(usual_loss(labels))
+        usual = usual_metric(self.loss, self.output, labels)
+        self.metric: Metric = as_metric(usual if metric is None else metric, direction)
+        check_fit(self.loss, self.metric, self.output, labels)
+        sources = fitting(sources, self.input, self.output, self.loss, labels)
         if "valid" not in sources:
             sources["train"], sources["valid"] = _held_out(
                 sources["train"], valid_fraction, split_seed, stratify and isinstance(self.output, Classes)
@@ -111,6 +117,8 @@ class Task:
                     check_every_class(labels, self.output.count, part)
         if augmentable not in (None, "image"):
             raise RequestError(f"augmentable is 'image' or None, not {augmentable!r}")
+        if augmentable == "image" and (isinstance(self.input, Tokens) or len(self.input) != 3):
+            raise RequestError(f"augmentable='image' needs inputs (channels, height, width), not {self.input}")
         self.augmentable = augmentable
         self.spec: TaskSpec | None = None
         self._sources = sources
@@ -119,7 +127,7 @@ class Task:
         self._parts: dict[str, Part] = {}
         self._fingerprint: str | None = None
         self._constants: dict[Any, tuple[Tensor, Tensor]] = {}
-        self.normalise: Normalise | None = self._normalisation(normalise)
+        self.normalise: Normalise | None = normalisation(normalise, self.input, sources["train"])
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{part} {len(self._sources[part])}" for part in PARTS if part in self._sources)
@@ -128,7 +136,7 @@ class Task:
     def part(self, name: str) -> Part:
         """Return a part: `"train"`, `"valid"`, `"test"`, or `"search"` (train and valid together)."""
         if name not in PARTS:
-            raise RequestError(f"a task has the parts {', '.join(PARTS)}, not {name!r}{did_you_mean(name, PARTS)}")
+            raise RequestError(f"a task has the parts {', '.join(PARTS)}, not {name!r}{did_you_mean(str(name), PARTS)}")
         self._allowed(name)
         if name not in self._parts:
             if name == "search":
@@ -178,24 +186,6 @@ class Task:
         mean, std = self._constants[key]
         return (values - mean) / std
 
-    def _normalisation(self, asked: Normalise | str | None) -> Normalise | None:
-        if asked is None:
-            return None
-        if isinstance(self.input, Tokens):
-            raise RequestError("token inputs are not normalised; leave normalise= out")
-        if asked == "train":
-            train = self._sources["train"]
-            if not isinstance(train, Arrays):
-                raise RequestError("normalise='train' needs the train part as arrays or tensors; give (mean, std)")
-            return measured(train)
-        if not (isinstance(asked, tuple | list) and len(asked) == 2):
-            raise RequestError(f"normalise is (mean, std) per channel, 'train' or None, not {asked!r}")
-        channels = self.input[0]
-        mean, std = (tuple(float(number) for number in _spread(numbers, channels)) for numbers in asked)
-        if len(mean) != channels or len(std) != channels or not all(number > 0 for number in std):
-            raise RequestError(f"normalise needs {channels} means and {channels} positive standard deviations")
-        return mean, std
-
     def fingerprint(self) -> str:
         """Return a digest of the data and of every option: equal for equal tasks, in any process."""
         if self._fingerprint is None:
@@ -219,53 +209,6 @@ class Task:
         return rebuilt, (self.spec, self._searching)
 
 
-def _spread(numbers: Any, channels: int) -> tuple[Any, ...]:
-    return (numbers,) * channels if isinstance(numbers, int | float) else tuple(numbers)
-
-
-def _shaped(
-    source: Arrays | Items | Batches, input: Input, output: Output, loss: Loss, part: str
-) -> Arrays | Items | Batches:
-    """Return the source checked against what goes in and comes out, targets in the shape the network gives."""
-    if not isinstance(source, Arrays):
-        labels = known_labels(source) if isinstance(output, Classes) else None
-        if labels is not None:
-            import torch
-
-            check_targets(torch.as_tensor(labels), output, loss.name, part)
-        return source
-    inputs, targets = source.inputs, source.targets
-    shape = (input.length,) if isinstance(input, Tokens) else input
-    if tuple(inputs.shape[1:]) != tuple(shape):
-        raise RequestError(
-            f"the {part} inputs have shape {tuple(inputs.shape[1:])} an item, but the task takes {tuple(shape)}"
-        )
-    if isinstance(input, Tokens) and not 0 <= int(inputs.min()) <= int(inputs.max()) < input.vocab:
-        raise RequestError(
-            f"the {part} inputs hold tokens from {int(inputs.min())} to {int(inputs.max())}, but the vocabulary has "
-            f"the tokens 0 to {input.vocab - 1}"
-        )
-    real = isinstance(output, Values) or loss.name == "binary-cross-entropy"
-    if real and not targets.is_floating_point() and loss.name != "cross-entropy":
-        targets = targets.float()
-    elif not targets.is_floating_point():
-        targets = targets.long()
-    if isinstance(output, Values) and output.count == 1 and targets.dim() == 1:
-        targets = targets.unsqueeze(1)
-    single = isinstance(output, Map) and targets.is_floating_point() and output.channels == 1
-    if single and targets.dim() == inputs.dim() - 1:
-        targets = targets.unsqueeze(1)
-    if isinstance(output, Map):
-        items = () if not targets.is_floating_point() else (output.channels,)
-        expected = (len(targets), *items, *inputs.shape[2:])
-        if tuple(targets.shape) != expected:
-            raise RequestError(
-                f"the {part} targets have shape {tuple(targets.shape)}, but a map over these inputs needs {expected}"
-            )
-    check_targets(targets, output, loss.name, part)
-    return Arrays(inputs, targets, source.rows)
-
-
 def _held_out(
     source: Arrays | Items | Batches, fraction: float | int, seed: int, stratify: bool
 ) -> tuple[Arrays | Items | Batches, Arrays | Items | Batches]:
@@ -276,25 +219,4 @@ def _held_out(
     return source.take(kept), source.take(held)
 
 
-def measured(source: Arrays) -> Normalise:
-    """Return the mean and standard deviation per channel (of uint8 inputs: after division by 255)."""
-    import torch
-
-    inputs, rows = source.inputs, source.rows
-    count = 0
-    total = squares = torch.zeros(inputs.shape[1], dtype=torch.float64)
-    axes = [0, *range(2, inputs.dim())]
-    scale = 255.0 if inputs.dtype == torch.uint8 else 1.0
-    for begin in range(0, len(source), 4096):
-        chosen = inputs[begin : begin + 4096] if rows is None else inputs[rows[begin : begin + 4096]]
-        values = chosen.double() / scale
-        count += values.numel() // values.shape[1]
-        total = total + values.sum(axes)
-        squares = squares + values.square().sum(axes)
-    mean = total / count
-    std = (squares / count - mean**2).clamp_min(0.0).sqrt()
-    std = torch.where(std > 1e-8, std, torch.ones_like(std))
-    return tuple(mean.tolist()), tuple(std.tolist())
-
-
-__all__ = ["Normalise", "Task", "TaskSpec", "measured"]
+__all__ = ["Task", "TaskSpec"]

@@ -40,7 +40,7 @@ def _plain(fact: Any) -> Any:
     if isinstance(fact, Loss):
         return ("loss", fact.name, _function(fact.function))
     if isinstance(fact, Metric):
-        return ("metric", fact.name, fact.direction)
+        return ("metric", fact.name, fact.direction, _function(getattr(fact.measure, "function", fact.measure)))
     return fact
 
 

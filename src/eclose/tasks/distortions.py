@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eclose.algebra.errors import RequestError, did_you_mean
+from eclose.tasks.checks import check_seed
 from eclose.tasks.splits import shuffled
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ class Distortion:
             raise RequestError(
                 f"noise is a standard deviation of 0 or more (1: from black to white), not {self.noise!r}"
             )
+
+        check_seed(self.permutation_seed, "permutation_seed")
+        check_seed(self.noise_seed, "noise_seed")
 
     def __bool__(self) -> bool:
         return self.permuted is not None or self.noise > 0

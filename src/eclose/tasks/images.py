@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eclose.algebra.errors import RequestError
 from eclose.algebra.shapes import Classes
+from eclose.tasks.checks import check_flag
 from eclose.tasks.definition import Task
 from eclose.tasks.distortions import Distorted, Distortion
 from eclose.tasks.places import Layout, locate
@@ -52,6 +54,7 @@ def image_task(
         noise_seed: see `Distortion`.
         augmentable: whether flips and crops keep the meaning.
     """
+    check_flag(augmentable, "augmentable")
     distortion = Distortion(permuted, permutation_seed, noise, noise_seed)
     (inputs, labels), (test_inputs, test_labels) = images.train, images.test
     for part, found in (("train", labels), ("test", test_labels)):
@@ -112,6 +115,28 @@ def read_images(name: str, layouts: Sequence[Layout], data: str | None) -> Any:
     return _read(name, layout, folder.resolve(), layout.stamps(folder))
 
 
+Build = TypeVar("Build", bound=Callable[..., Task])
+
+
+def _signed(*fixed: str) -> Callable[[Build], Build]:
+    """Show in a task's signature the options that it hands on, but for those it fixes, so that typos find them."""
+
+    def sign(build: Build) -> Build:
+        own = inspect.signature(build).parameters
+        common = inspect.signature(image_task).parameters
+        named = [parameter for parameter in own.values() if parameter.kind is parameter.KEYWORD_ONLY]
+        handed = [
+            parameter
+            for name, parameter in common.items()
+            if parameter.kind is parameter.KEYWORD_ONLY and name not in own and name not in fixed
+        ]
+        build.__signature__ = inspect.Signature([*named, *handed])  # type: ignore[attr-defined]
+        return build
+
+    return sign
+
+
+@_signed("augmentable")
 def digits(*, valid: float | int = 0.2, split_seed: int = 0, **options: Any) -> Task:
     """The 8x8 digits that ship with the package: 1,797 images, a fifth of which, always the same, is the test part."""
     path = Path(__file__).parent / "data" / "digits.npz"
@@ -123,6 +148,7 @@ def digits(*, valid: float | int = 0.2, split_seed: int = 0, **options: Any) -> 
     return image_task("digits", both, 10, valid=valid, split_seed=split_seed, augmentable=False, **options)
 
 
+@_signed()
 def cifar10(*, data: str | None = None, valid: float | int | str = 0.5, **options: Any) -> Task:
     """CIFAR-10; half of the training images is the valid part, as in most architecture searches."""
     from eclose.tasks.readers.cifar import CIFAR10
@@ -130,6 +156,7 @@ def cifar10(*, data: str | None = None, valid: float | int | str = 0.5, **option
     return image_task("cifar10", read_images("cifar10", CIFAR10, data), 10, valid=valid, **options)
 
 
+@_signed()
 def cifar100(*, data: str | None = None, valid: float | int | str = 0.5, **options: Any) -> Task:
     """CIFAR-100 with its 100 fine labels."""
     from eclose.tasks.readers.cifar import CIFAR100
@@ -137,6 +164,7 @@ def cifar100(*, data: str | None = None, valid: float | int | str = 0.5, **optio
     return image_task("cifar100", read_images("cifar100", CIFAR100, data), 100, valid=valid, **options)
 
 
+@_signed("augmentable")
 def svhn(*, data: str | None = None, valid: float | int | str = 0.5, **options: Any) -> Task:
     """Street View House Numbers, cropped digits; house numbers are not mirrored, so nothing is augmented."""
     from eclose.tasks.readers.svhn import SVHN
@@ -145,6 +173,7 @@ def svhn(*, data: str | None = None, valid: float | int | str = 0.5, **options: 
     return image_task("svhn", images, 10, valid=valid, augmentable=False, **options)
 
 
+@_signed()
 def imagenet16_120(*, data: str | None = None, valid: float | int | str = HALF_OF_TEST, **options: Any) -> Task:
     """ImageNet16-120; the published validation images are cut into a valid and a test half."""
     from eclose.tasks.readers.imagenet import CLASSES_16, IMAGENET16_120
@@ -153,6 +182,7 @@ def imagenet16_120(*, data: str | None = None, valid: float | int | str = HALF_O
     return image_task("imagenet16-120", images, CLASSES_16, valid=valid, **options)
 
 
+@_signed("augmentable")
 def mnist(*, data: str | None = None, valid: float | int | str = 10_000, **options: Any) -> Task:
     """MNIST."""
     from eclose.tasks.readers.idx import MNIST
@@ -160,6 +190,7 @@ def mnist(*, data: str | None = None, valid: float | int | str = 10_000, **optio
     return image_task("mnist", read_images("mnist", MNIST, data), 10, valid=valid, augmentable=False, **options)
 
 
+@_signed()
 def fashion_mnist(*, data: str | None = None, valid: float | int | str = 10_000, **options: Any) -> Task:
     """Fashion-MNIST (Xiao et al., 2017)."""
     from eclose.tasks.readers.idx import FASHION_MNIST

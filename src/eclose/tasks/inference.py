@@ -9,6 +9,7 @@ from eclose.algebra.errors import RequestError
 from eclose.algebra.shapes import Classes, Input, Map, Output, Tokens, Values
 from eclose.tasks.checks import as_tensor
 from eclose.tasks.losses import Loss
+from eclose.tasks.metrics import Metric
 from eclose.tasks.parts import Arrays, Batches, Items, known_labels
 
 if TYPE_CHECKING:
@@ -47,23 +48,26 @@ def infer_input(sources: Sources) -> Input:
     return Tokens(shape[0], vocab)
 
 
-def widened(source: Arrays | Items | Batches, input: Input, part: str) -> Arrays | Items | Batches:
-    """Return token arrays as int64 and other whole-number arrays refused or, as uint8, kept."""
-    import torch
-
-    if not isinstance(source, Arrays):
-        return source
-    inputs = source.inputs
-    if isinstance(input, Tokens):
-        if inputs.is_floating_point():
-            raise RequestError(f"the {part} inputs must be whole-number tokens, not float32")
-        return Arrays(inputs.long(), source.targets, source.rows)
-    if not inputs.is_floating_point() and inputs.dtype != torch.uint8:
-        raise RequestError(
-            f"the {part} inputs are {str(inputs.dtype).removeprefix('torch.')}; give uint8 images or float32 values, "
-            "or input=Tokens(length, vocab) for token sequences"
-        )
+def widened(source: Arrays | Items | Batches, input: Input) -> Arrays | Items | Batches:
+    """Return token arrays as int64, others as they are."""
+    if isinstance(source, Arrays) and isinstance(input, Tokens) and not source.inputs.is_floating_point():
+        return Arrays(source.inputs.long(), source.targets, source.rows)
     return source
+
+
+NUMBERS = frozenset(
+    {
+        "binary-cross-entropy",
+        "frame-negative-log-likelihood",
+        "huber",
+        "mean-absolute-error",
+        "mean-squared-error",
+        "relative-l2",
+    }
+)
+"""Losses and metrics that compare numbers; the others that ship compare logits with labels."""
+NUMBER_METRICS = NUMBERS | {"binary-accuracy"}
+LABEL_METRICS = frozenset({"accuracy", "top-5-accuracy", "negative-log-likelihood"})
 
 
 def infer_output(sources: Sources, input: Input, loss: Loss | None) -> Output:
@@ -71,7 +75,7 @@ def infer_output(sources: Sources, input: Input, loss: Loss | None) -> Output:
     inputs, target = example(sources["train"], "train")
     spatial = () if isinstance(input, Tokens) else tuple(inputs.shape[1:])
     shape = tuple(target.shape)
-    if target.is_floating_point() or (loss is not None and loss.name == "binary-cross-entropy"):
+    if target.is_floating_point() or (loss is not None and loss.name in NUMBERS):
         if spatial and shape == spatial:
             return Map(1)
         if spatial and len(shape) == len(spatial) + 1 and shape[1:] == spatial:
@@ -97,26 +101,51 @@ def _labels(sources: Sources, wanted: str) -> int:
         if labels is None:
             raise RequestError(f"the number of classes cannot be read off the {part} dataset; give {wanted}")
         most = max(most, int(labels.max()))
+    if most == 0:
+        raise RequestError(f"no label is above 0, so there is nothing to tell apart; if that is right give {wanted}")
     return most + 1
 
 
-def usual_loss(source: Arrays | Items | Batches, output: Output) -> str:
-    """Return the loss that such targets call for."""
-    real = example(source, "train")[1].is_floating_point()
-    return "mean-squared-error" if isinstance(output, Values) or (isinstance(output, Map) and real) else "cross-entropy"
+def gives_labels(sources: Sources, output: Output, loss: Loss | None) -> bool:
+    """Return whether the targets are labels, to be compared with logits, rather than numbers."""
+    if isinstance(output, Map):
+        real = example(sources["train"], "train")[1].is_floating_point()
+        return not real and (loss is None or loss.name not in NUMBERS)
+    return isinstance(output, Classes | Tokens)
 
 
-def usual_metric(loss: Loss, output: Output) -> str:
+def usual_loss(labels: bool) -> str:
+    """Return the loss that targets call for."""
+    return "cross-entropy" if labels else "mean-squared-error"
+
+
+def usual_metric(loss: Loss, output: Output, labels: bool) -> str:
     """Return the metric that goes with a loss."""
     if loss.name == "binary-cross-entropy":
         return "binary-accuracy"
-    if loss.name in ("mean-squared-error", "mean-absolute-error", "relative-l2", "frame-negative-log-likelihood"):
+    if loss.name in NUMBERS and loss.name != "huber":
         return loss.name
-    if loss.name == "huber" or isinstance(output, Values):
-        return "mean-absolute-error"
-    if isinstance(output, Map) and loss.name != "cross-entropy":
-        return "mean-squared-error"
-    return "accuracy"
+    if labels:
+        return "accuracy"
+    return "mean-squared-error" if isinstance(output, Map) and loss.name != "huber" else "mean-absolute-error"
+
+
+def check_fit(loss: Loss, metric: Metric, output: Output, labels: bool) -> None:
+    """Refuse a loss or metric that ships and compares something else than this output gives."""
+    for thing, kind, number, label in (
+        (loss, "loss", NUMBERS, frozenset({"cross-entropy"})),
+        (metric, "metric", NUMBER_METRICS, LABEL_METRICS),
+    ):
+        if thing.name in label and not labels:
+            raise RequestError(
+                f"the {kind} {thing.name!r} compares logits with whole-number labels (int64), but the output {output} "
+                "is compared with numbers"
+            )
+        if thing.name in number and labels:
+            raise RequestError(
+                f"the {kind} {thing.name!r} compares numbers, but the output {output} is compared with labels; "
+                "for numbers give output=Values(...) or Map(...) and float targets"
+            )
 
 
 def example(source: Arrays | Items | Batches, part: str) -> tuple[Tensor, Tensor]:

@@ -26,6 +26,8 @@ class Loss:
     def __call__(self, outputs: Any, targets: Any, **settings: Any) -> Tensor:
         """Return the mean loss of a batch."""
         value: Tensor = self.function(outputs, targets, **settings)
+        if not hasattr(value, "backward"):
+            raise RequestError(f"the loss {self.name!r} returned {type(value).__name__}; it must return a tensor")
         return value if value.dim() == 0 else value.mean()
 
 

@@ -70,7 +70,12 @@ class _Averaged:
     def __call__(self, outputs: Any, targets: Any) -> tuple[Tensor, Tensor]:
         import torch
 
-        values = torch.as_tensor(self.function(outputs, targets), device=outputs.device).double()
+        returned = self.function(outputs, targets)
+        try:
+            values = torch.as_tensor(returned, device=outputs.device).double()
+        except (TypeError, ValueError, RuntimeError):
+            kind = type(returned).__name__
+            raise RequestError(f"a metric returns one number, or one an item, not {kind}") from None
         count = torch.tensor(float(len(targets)) if values.dim() == 0 else float(values.numel()), device=outputs.device)
         return (values * count if values.dim() == 0 else values.sum()), count
 

@@ -42,6 +42,8 @@ def task(name: str, **options: Any) -> Any:
         name: as in `TASKS`, with options behind a colon if need be: `digits:permuted=pixels,noise=0.1`.
         **options: the same options as keyword arguments; these win.
     """
+    if not isinstance(name, str):
+        raise RequestError(f"a task's name is a text such as 'digits', not {name!r}")
     head, colon, rest = name.partition(":")
     build = TASKS.get(head)
     positional, written = parse_options(rest, name) if colon else ([], {})

@@ -6,12 +6,13 @@ used as the user built it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator, Mapping, Sized
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from eclose.algebra.errors import RequestError
-from eclose.tasks.checks import as_tensor, check_pair
+from eclose.algebra.errors import EcloseError, RequestError
+from eclose.tasks.checks import as_tensor, check_pair, one_line
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -106,8 +107,11 @@ class Items:
         """No user's loader."""
 
     def example(self) -> tuple[Any, Any]:
-        """The first item."""
-        return _pair(self.items[0], "item")
+        """The first item, without moving torch's global generator."""
+        import torch
+
+        with torch.random.fork_rng(devices=[]):
+            return _numbers(_pair(self.items[0], "item"), "item")
 
 
 @dataclass
@@ -115,6 +119,7 @@ class Batches:
     """A `DataLoader` as the user built it."""
 
     batches: Any
+    first: tuple[Any, Any] | None = None
 
     def __len__(self) -> int:
         items = getattr(self.batches, "dataset", None)
@@ -122,7 +127,8 @@ class Batches:
             return len(items)  # type: ignore[arg-type]
         size = getattr(self.batches, "batch_size", None)
         if hasattr(self.batches, "__len__") and size:
-            return len(self.batches) * int(size)
+            with suppress(TypeError):  # a loader over an IterableDataset has a length that fails
+                return len(self.batches) * int(size)
         raise RequestError("this loader does not say how many items it gives; give its dataset a __len__")
 
     def resident(self) -> None:
@@ -140,20 +146,52 @@ class Batches:
         return self.batches
 
     def example(self) -> tuple[Any, Any]:
-        """The first item of the first batch, without moving the global generator."""
+        """The first item of the first batch, read once, without moving torch's or the loader's generator."""
         import torch
 
-        with torch.random.fork_rng(devices=[]):
-            for batch in self.batches:
-                inputs, targets = _pair(batch, "batch")
-                return inputs[0], targets[0]
-        raise RequestError("this loader gives no batch")
+        if self.first is None:
+            generator = getattr(self.batches, "generator", None)
+            state = generator.get_state() if generator is not None else None
+            with torch.random.fork_rng(devices=[]):
+                batch = next(iter(self.batches), None)
+            if generator is not None:
+                generator.set_state(state)
+            self.first = self._first(batch)
+        return self.first
+
+    @staticmethod
+    def _first(batch: Any) -> tuple[Any, Any]:
+        if batch is None:
+            raise RequestError(
+                "this loader gives no batch: it has fewer items than a batch and drop_last=True, or none"
+            )
+        inputs, targets = _numbers(_pair(batch, "batch"), "batch")
+        if not getattr(inputs, "ndim", 0) or not getattr(targets, "ndim", 0):
+            raise RequestError("this loader gives single items; give it a batch_size")
+        if len(inputs) != len(targets):
+            raise RequestError(f"the first batch has {len(inputs)} inputs but {len(targets)} targets")
+        if len(inputs) == 0:
+            raise RequestError("this loader's first batch is empty")
+        return inputs[0], targets[0]
 
 
 def _pair(item: Any, what: str) -> tuple[Any, Any]:
     if not isinstance(item, tuple | list) or len(item) != 2:
         raise RequestError(f"each {what} must be a pair (input, target), not {type(item).__name__}")
     return item[0], item[1]
+
+
+def _numbers(pair: tuple[Any, Any], what: str) -> tuple[Any, Any]:
+    import numpy as np
+    import torch
+
+    for value, name in zip(pair, ("input", "target"), strict=True):
+        if not isinstance(value, torch.Tensor | np.ndarray | np.generic | int | float):
+            raise RequestError(
+                f"the {name} of each {what} must be a tensor or an array, not {type(value).__name__}; convert it in "
+                "the dataset (for pictures: a transform to tensors)"
+            )
+    return pair
 
 
 def as_source(data: Any, part: str) -> Arrays | Items | Batches:
@@ -174,7 +212,7 @@ def as_source(data: Any, part: str) -> Arrays | Items | Batches:
         inputs, targets = as_tensor(data[0], f"{part} inputs"), as_tensor(data[1], f"{part} targets")
         check_pair(inputs, targets, part)
         return Arrays(inputs, targets)
-    elif hasattr(data, "__getitem__") and hasattr(data, "__len__") and not _like_array(data):
+    elif _map_style(data):
         source = Items(data)
     else:
         raise RequestError(
@@ -183,8 +221,21 @@ def as_source(data: Any, part: str) -> Arrays | Items | Batches:
         )
     if len(source) == 0:
         raise RequestError(f"the {part} part is empty")
-    source.example()
+    try:
+        source.example()
+    except EcloseError as error:
+        raise type(error)(f"{part} part: {error}") from error
+    except Exception as error:
+        raise RequestError(
+            f"the first item of the {part} part cannot be read ({type(error).__name__}: {one_line(error)})"
+        ) from error
     return source
+
+
+def _map_style(data: Any) -> bool:
+    if _like_array(data) or isinstance(data, str | bytes | Mapping):
+        return False
+    return hasattr(data, "__getitem__") and hasattr(data, "__len__")
 
 
 def _like_array(data: Any) -> bool:
@@ -227,6 +278,8 @@ def known_labels(source: Arrays | Items | Batches) -> Any:
     while isinstance(items, torch.utils.data.Subset):
         rows = np.asarray(items.indices) if rows is None else np.asarray(items.indices)[rows]
         items = items.dataset
+    if getattr(items, "target_transform", None) is not None:
+        return None  # what the dataset lists is not what it gives
     labels = getattr(items, "targets", getattr(items, "labels", None))
     if isinstance(items, torch.utils.data.TensorDataset) and len(items.tensors) == 2:
         labels = items.tensors[1]
@@ -280,8 +333,12 @@ class Part:
         if loader is None:
             from torch.utils.data import DataLoader
 
+            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+                raise RequestError(f"size is a number of items, not {size!r}")
             loader = DataLoader(self._source.dataset(), batch_size=size)
-        yield from loader
+        for batch in loader:
+            self._allowed(self.name)  # a search may have begun since the last batch
+            yield batch
 
 
 __all__ = ["PARTS", "Arrays", "Batches", "Items", "Part", "as_source", "joined", "known_labels"]

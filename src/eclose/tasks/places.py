@@ -57,6 +57,8 @@ def actual(folder: Path, name: str, zipped: bool = True) -> Path | None:
 def roots(data: str | os.PathLike[str] | None = None) -> list[Path]:
     """Return the folders in which data are looked for: the one given, or the usual ones."""
     if data is not None:
+        if not isinstance(data, str | os.PathLike):
+            raise RequestError(f"data= is the folder where the files are, not {data!r}")
         root = Path(data).expanduser()
         if not root.is_dir():
             raise RequestError(f"the data folder {str(root)!r} does not exist")

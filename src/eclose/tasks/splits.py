@@ -5,9 +5,11 @@ The order comes from the raw bits of a PCG64 generator, which numpy guarantees n
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from eclose.algebra.errors import RequestError
+from eclose.tasks.checks import check_seed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,6 +19,7 @@ def shuffled(count: int, seed: int, label: int = 0) -> NDArray[Any]:
     """Return the numbers below `count` in the order that belongs to a seed and a label."""
     import numpy as np
 
+    seed = check_seed(seed, "a seed")
     bits = np.random.PCG64(np.random.SeedSequence([seed, label])).random_raw(count)
     return np.argsort(bits, kind="stable")
 
@@ -42,18 +45,23 @@ def split(count: int, held: float | int, seed: int = 0, labels: Any = None) -> t
         chosen_lists = []
         for label, share in zip(classes, _shares(sizes, wanted), strict=True):
             members = np.flatnonzero(labels == label)
-            chosen_lists.append(members[shuffled(len(members), seed, int(label) + 1)[:share]])
+            chosen_lists.append(members[shuffled(len(members), seed, _stream(int(label)))[:share]])
         chosen = np.concatenate(chosen_lists)
     mask = np.zeros(count, dtype=bool)
     mask[chosen] = True
     return np.flatnonzero(~mask), np.flatnonzero(mask)
 
 
+def _stream(label: int) -> int:
+    return label + 1 if label >= 0 else 2**32 + label  # labels that do not count are negative
+
+
 def as_count(amount: float | int, count: int, what: str) -> int:
     """Return a number of items from a number or a share; there must be some, and some must be left."""
     if isinstance(amount, bool) or not isinstance(amount, int | float):
         raise RequestError(f"{what} is a number of items or a share such as 0.2, not {amount!r}")
-    wanted = amount if isinstance(amount, int) else round(amount * count)
+    finite = isinstance(amount, int) or math.isfinite(amount)
+    wanted = amount if isinstance(amount, int) else round(amount * count) if finite else 0
     if not 0 < wanted < count:
         raise RequestError(f"{what} cannot have {amount} of {count} items: some, and not all, must be in it")
     return wanted

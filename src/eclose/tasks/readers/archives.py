@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eclose.algebra.errors import RequestError
-from eclose.tasks.readers.pairs import one_line
+from eclose.tasks.checks import one_line
 
 
 def read_npz(path: Path, names: Sequence[str]) -> dict[str, Any]:

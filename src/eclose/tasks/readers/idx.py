@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eclose.algebra.errors import RequestError
+from eclose.tasks.checks import one_line
 from eclose.tasks.places import Layout, actual
 from eclose.tasks.readers.archives import read_npz
-from eclose.tasks.readers.pairs import Images, images_and_labels, one_line
+from eclose.tasks.readers.pairs import Images, images_and_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

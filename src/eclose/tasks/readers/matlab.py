@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eclose.algebra.errors import RequestError
-from eclose.tasks.readers.pairs import one_line
+from eclose.tasks.checks import one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

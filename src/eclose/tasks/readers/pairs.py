@@ -20,11 +20,6 @@ class Images:
     test: tuple[NDArray[Any], NDArray[Any]]
 
 
-def one_line(error: Exception) -> str:
-    """Return what an error says in one line, its kind where it says nothing."""
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 def images_and_labels(
     pixels: Any, labels: Any, shape: tuple[int, ...], path: Path
 ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -51,4 +46,4 @@ def stacked(parts: list[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[Any
     return np.concatenate([images for images, _ in parts]), np.concatenate([labels for _, labels in parts])
 
 
-__all__ = ["Images", "images_and_labels", "one_line", "stacked"]
+__all__ = ["Images", "images_and_labels", "stacked"]
