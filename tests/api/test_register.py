@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.command_line import eclose, refused
 
 import eclose as ec
 from eclose.algebra.errors import RequestError
+from support.command_line import eclose, refused
 
 MINE = '''
 import numpy as np

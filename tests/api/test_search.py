@@ -58,6 +58,14 @@ def test_a_grammar_of_ones_own_is_searched_and_resumed(tmp_path):
         ec.resume(tmp_path / "run", task=ec.Task(points(90, 9), points(30, 1)))
 
 
+def test_what_a_folder_cannot_hold_is_refused(tmp_path):
+    grammar = ec.Grammar.parse("Net -> conv | id | relu", where=lambda term: term.name != "id")
+    with pytest.raises(RequestError, match="which a run's folder cannot hold"):
+        ec.search(grammar, task(), "random", out=tmp_path / "run", budget=1, epochs=1)
+    assert not (tmp_path / "run").exists()
+    assert ec.search(grammar, task(), "random", budget=1, epochs=1, retrain=0).best.term.name != "id"
+
+
 def test_several_objectives_have_a_front(tmp_path):
     run = ec.search(
         "tiny", task(), "random", out=tmp_path / "run", budget=4, epochs=1, objectives=("score", "parameters")

@@ -236,6 +236,11 @@ def test_drop_path_and_auxiliary_heads_take_part_in_training_only():
     assert first == measure(net, images, "valid", device="cpu")
 
 
+def test_augmentation_is_left_out_with_a_note_where_it_would_change_the_meaning():
+    notes = train_network(network(), task(), protocol("quick", epochs=1, flip=True), device="cpu").notes
+    assert any("augmentation of quick is left out" in note for note in notes)
+
+
 def test_a_group_cannot_be_trained_twice():
     net = network()
     group = Group("weights", list(net.parameters()), SGD(), Constant(0.1))

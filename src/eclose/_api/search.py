@@ -51,6 +51,11 @@ def search(
     parts = replace(parts, request=replace(parts.request, code=tuple(code)))
     if out is None:
         return _go(parts, None, watch)
+    if not (parts.request.named or parts.space.grammar.is_text_alone):
+        raise RequestError(
+            "this grammar has folds= or where= from Python, which a run's folder cannot hold; put it into a "
+            "module that calls eclose.register(Space.from_grammar(...)), import it and give its name as code=[...]"
+        )
     grammar = "" if parts.request.named else parts.space.grammar.source.text
     run = Run.create(out, parts.request.plain(), grammar=grammar, threads=1)
     with run:

@@ -150,7 +150,8 @@ def _dry_run(parts: Any, json: bool) -> None:
         free = f"{found.available / 2**20:,.0f} MiB are free"
         text(f"memory: about {found.predicted / 2**20:,.1f} MiB predicted{measured}; {free}")
         if found.fits:
-            trial = f"one trial of {found.epochs} epochs about {_spoken(found.total_seconds)}"
+            epochs = f"{found.epochs} epoch{'s' * (found.epochs != 1)}"
+            trial = f"one trial of {epochs} about {_spoken(found.total_seconds)}"
             text(f"one step takes {found.seconds:.4f} s (measured), {trial}")
             if trials:
                 whole = _spoken(found.total_seconds * trials / request.workers)

@@ -142,7 +142,7 @@ def make_loop(
     callbacks: list[Callback] = []
     if settings.drop_path and hasattr(model, "drop_path_rate"):
         callbacks.append(DropPath(Linear(0.0, settings.drop_path)))
-    return Loop(
+    loop = Loop(
         model,
         single_level(TaskObjective(task.loss, settings.label_smoothing, settings.auxiliary)),
         [group],
@@ -155,6 +155,12 @@ def make_loop(
         callbacks=callbacks,
         capture=settings.capture,
     )
+    if task.augmentable is None and (settings.policy or settings.crop or settings.flip or settings.cutout):
+        loop.notes.append(
+            f"the augmentation of {settings.name} is left out: the task does not say that its inputs keep their "
+            "meaning when they are moved (augmentable='image')"
+        )
+    return loop
 
 
 def train_network(

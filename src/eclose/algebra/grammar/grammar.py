@@ -112,6 +112,11 @@ class Grammar:
         self.__init__(state["source"], state["registry"], folds=state["folds"], where=state["where"])  # type: ignore[misc]
 
     @property
+    def is_text_alone(self) -> bool:
+        """Whether the text says everything: no folds or condition were given from Python."""
+        return self.where is None and not self._folds
+
+    @property
     def start(self) -> str:
         """The nonterminal that generates the language."""
         return self.source.start[0]
