@@ -110,7 +110,10 @@ def softmax_weights(alphas: Mapping[str, Tensor]) -> dict[str, MixtureWeights]:
 def checked_weights(
     given: Mapping[str, MixtureWeights | Tensor], counts: Mapping[str, int]
 ) -> dict[str, MixtureWeights]:
-    """Return weights for exactly the choices in `counts`, each of the right length."""
+    """Return weights for exactly the choices in `counts`, each of the right length and, on a CPU, finite.
+
+    Elsewhere the values are not looked at: that would stop an accelerator at every step.
+    """
     missing, extra = counts.keys() - given.keys(), given.keys() - counts.keys()
     if missing or extra:
         problem = f"weights are missing for {sorted(missing)}" if missing else f"there are no choices {sorted(extra)}"
@@ -120,10 +123,17 @@ def checked_weights(
         weights = given[name]
         if not isinstance(weights, MixtureWeights):
             weights = MixtureWeights(weights)
-        if weights.values.shape != (count,):
-            raise ValueError(f"choice {name!r} needs weights of shape ({count},), not {tuple(weights.values.shape)}")
+        values = weights.values
+        if not isinstance(values, Tensor):
+            raise ValueError(f"choice {name!r} needs its weights as a tensor, not as {type(values).__name__}")
+        if values.shape != (count,):
+            raise ValueError(f"choice {name!r} needs weights of shape ({count},), not {tuple(values.shape)}")
+        if values.device.type == "cpu" and not torch.compiler.is_compiling() and not values.isfinite().all():
+            raise ValueError(f"choice {name!r} has weights that are no numbers: {values.tolist()}")
         if weights.selected is not None and not all(0 <= index < count for index in weights.selected):
             raise ValueError(f"choice {name!r} has alternatives 0 to {count - 1}; selected are {weights.selected}")
+        if weights.selected is not None and not weights.selected:
+            raise ValueError(f"choice {name!r} needs at least one selected alternative")
         result[name] = weights
     return result
 

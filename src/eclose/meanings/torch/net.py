@@ -80,6 +80,8 @@ class Net(nn.Module):
         else:
             values = self._plain(x, taps)
         output = values[self.program.output]
+        if output is None:
+            raise RequestError("the selected alternatives lead nowhere: nothing that they give reaches the output")
         if not taps:
             return output
         return output, {name: values[index] for name, index in self.program.taps.items()}
