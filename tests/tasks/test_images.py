@@ -187,7 +187,7 @@ def test_options_may_be_written_behind_the_name():
         ({"subset": float("inf")}, "subset cannot have inf"),
         ({"subset": "half"}, "subset is a number of items or a share"),
         ({"subset": True}, "subset is a number of items or a share"),
-        ({"subset": 5}, "have no item"),
+        ({"subset": 5}, "4 items for 10 classes"),
         ({"valid": 0}, "held-out part cannot have 0"),
         ({"valid": 1438}, "held-out part cannot have 1438"),
         ({"valid": 0.0001}, "held-out part cannot have"),

@@ -178,6 +178,11 @@ def check_every_class(labels: Any, count: int, part: str) -> None:
     missing = list(islice((label for label in range(count) if label not in present), 6))
     if missing:
         named = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        if len(labels) < count:
+            raise RequestError(
+                f"the {part} part has {len(labels)} items for {count} classes; give it more, or pass "
+                "allow_missing_classes=True"
+            )
         noun, verb = ("class", "has") if len(missing) == 1 else ("classes", "have")
         raise RequestError(
             f"{noun} {named} {verb} no item in the {part} part; give it some, split with stratify=True, or pass "
