@@ -35,6 +35,14 @@ CASES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_from_data_to_a_network(case):
     space, make, shape = CASES[case]
@@ -51,6 +59,6 @@ def test_from_data_to_a_network(case):
 @pytest.mark.slow
 def test_what_is_learned_is_there():
     labels = (MAPS[:, 0] > 0).astype(int)
-    task = ec.Task((np.repeat(MAPS, 10, 0), np.repeat(labels, 10, 0)))
+    task = ec.Task((np.repeat(MAPS, 40, 0), np.repeat(labels, 40, 0)))
     run = ec.search("unet", task, "random", budget=1, epochs=6)
     assert run.best.score > 75  # half of the positions are positive
