@@ -390,7 +390,7 @@ def test_random_supernets_of_one_hot_weights_are_the_derived_networks():
 def test_many_random_supernets_of_one_hot_weights_are_the_derived_networks():
     cases = [*random_cases(18, 600, exclude=WILD, largest=100)]
     cases += [case for seed in range(5) for _, case in covering_cases(seed, exclude=WILD)]
-    assert sum(check_derived(case.term, case.input, case.output, i) for i, case in enumerate(cases)) >= 100
+    assert sum(check_derived(case.term, case.input, case.output, i) for i, case in enumerate(cases)) >= 80
 
 
 @pytest.mark.parametrize("name", ["nasbench201", "nasbench1shot1-1", pytest.param("darts", marks=pytest.mark.slow)])
