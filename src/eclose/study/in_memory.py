@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 from eclose.algebra.terms import Term
 from eclose.study.budget import Budget, as_budget
-from eclose.study.executors import guarded
+from eclose.study.executors import guarded, limit_threads
 from eclose.study.ledger import Ledger
 from eclose.study.protocols import Evaluator, Strategy
 from eclose.study.results import Objective, Trial
@@ -56,12 +56,16 @@ def advance(ledger: Ledger, evaluate: Evaluator, budget: Budget, elapsed: float 
     began = time.monotonic() - elapsed
     objectives, trials = ledger.objectives, ledger.trials
     now = elapsed
-    while ledger.ready() and budget.allows(len(trials), now, ledger.simulated):
-        trial = ledger.propose()
-        source = ledger.takes_over(trial)
-        if source is not None and source.result is not None:
-            ledger.finish(trial, source.result)
-        else:
-            ledger.finish(trial, guarded(evaluate, trial.term, trial.seed, None, objectives))
-        before, now = now, time.monotonic() - began
-        trial.seconds, trial.elapsed = now - before, now
+    threads = limit_threads(1)  # as in worker processes, so that both give the same bits
+    try:
+        while ledger.ready() and budget.allows(len(trials), now, ledger.simulated):
+            trial = ledger.propose()
+            source = ledger.takes_over(trial)
+            if source is not None and source.result is not None:
+                ledger.finish(trial, source.result)
+            else:
+                ledger.finish(trial, guarded(evaluate, trial.term, trial.seed, None, objectives))
+            before, now = now, time.monotonic() - began
+            trial.seconds, trial.elapsed = now - before, now
+    finally:
+        limit_threads(threads)
