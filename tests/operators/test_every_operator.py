@@ -326,7 +326,8 @@ def check_all(check, cases: Iterable[OperatorCase]) -> None:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("operator", WITH_PROGRAM, ids=lambda operator: operator.name)
 def test_networks_around_every_operator(operator, check):
-    check_all(check, (case for case in PLAIN if case.operator == operator.name))
+    cases = [case for case in PLAIN if case.operator == operator.name]
+    check_all(check, cases[:1] if check is check_copies else cases)  # copies know nothing of the kind of input
 
 
 @pytest.mark.parametrize("kinds", [("2d",), pytest.param(tuple(INPUTS), marks=pytest.mark.slow)], ids=["2d", "all"])
