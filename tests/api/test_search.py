@@ -43,6 +43,12 @@ def test_the_same_seed_gives_the_same_run():
     assert other.history != one.history
 
 
+def test_a_search_in_memory_has_the_history_of_one_in_a_folder(tmp_path):
+    settings = {"budget": 3, "epochs": 1, "retrain": 0, "lag": 2}
+    kept = ec.search("tiny", task(), "evolution", out=tmp_path / "run", **settings)
+    assert ec.search("tiny", task(), "evolution", **settings).history == kept.history
+
+
 def test_a_grammar_of_ones_own_is_searched_and_resumed(tmp_path):
     grammar = "Net -> Sequential(Op, Op)\nOp -> conv(kernel={1, 3}) | sep_conv_3x3"
     run = ec.search(grammar, task(), "random", out=tmp_path / "run", budget=3, epochs=1)
