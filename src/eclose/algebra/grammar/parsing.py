@@ -63,7 +63,10 @@ class Parser:
 
     def __init__(self, productions: Productions, constraints: Constraints, symbols: Symbols):
         self.productions, self.constraints, self.symbols = productions, constraints, symbols
+        # Productions are found by their operator and the nonterminal of their first child; both keep rule order.
         self._by_symbol: dict[Symbol, list[Production]] = {}
+        self._by_first: dict[tuple[Symbol, int], list[Production]] = {}
+        self._order = {production: number for number, production in enumerate(productions)}
         self._units: dict[int, list[Production]] = {}
         self._stand_ins: dict[int, list[int]] = {}
         for production in productions:
@@ -71,6 +74,8 @@ class Parser:
                 self._units.setdefault(production.children[0], []).append(production)
             else:
                 self._by_symbol.setdefault(production.symbol, []).append(production)
+                if production.children:
+                    self._by_first.setdefault((production.symbol, production.children[0]), []).append(production)
         for reference, rule in productions.references.items():
             self._stand_ins.setdefault(rule, []).append(reference)
 
@@ -131,7 +136,7 @@ class Parser:
                         "they assume of shared rules; make the shared rules tell themselves apart"
                     )
 
-        for production in self._by_symbol[symbol]:
+        for production in self._candidates(node, symbol, found):
             options = [
                 [use for (left, _), use in found[child].items() if left == wanted]
                 for child, wanted in zip(node.children, production.children, strict=True)
@@ -153,6 +158,16 @@ class Parser:
                 if bound is not None:
                     add(reference, None, (), bound)
         return uses
+
+    def _candidates(
+        self, node: Term, symbol: Symbol, found: dict[Term, dict[tuple[int, Reading], Use]]
+    ) -> list[Production]:
+        """Return the productions that may derive a node, in rule order."""
+        if not node.children:
+            return self._by_symbol[symbol]
+        firsts = dict.fromkeys(left for left, _ in found[node.children[0]])
+        fitting = [production for left in firsts for production in self._by_first.get((symbol, left), ())]
+        return sorted(fitting, key=self._order.__getitem__)
 
     def _joined(self, production: Production, children: tuple[Use, ...]) -> Reading | None:
         reading: Reading | None = NOTHING if production.guard is None else frozenset({production.guard})

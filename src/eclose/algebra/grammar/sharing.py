@@ -120,7 +120,7 @@ def _occurrences(productions: Productions, wanted: list[int]) -> dict[int, int]:
     rows: list[dict[int, int]] = [{} for _ in productions.names]
     for nonterminal in wanted:
         rows[nonterminal] = {nonterminal: 1}
-    order = _children_first(productions)
+    order = children_first(productions)
     changed = bool(wanted)
     while changed:  # twice through, unless the grammar is recursive
         changed = False
@@ -143,8 +143,11 @@ def _occurrences(productions: Productions, wanted: list[int]) -> dict[int, int]:
     return found
 
 
-def _children_first(productions: Productions) -> list[int]:
-    """Return the nonterminals in an order in which those below come first, where there is one."""
+def children_first(productions: Productions) -> list[int]:
+    """Return the nonterminals in an order in which those below come first, where there is one.
+
+    What grows from the leaves up is known after one pass in this order, unless the grammar is recursive.
+    """
     order: list[int] = []
     seen: set[int] = set()
     for first in range(len(productions.names)):
@@ -157,6 +160,8 @@ def _children_first(productions: Productions) -> list[int]:
                 seen.add(left)
                 stack.append((left, True))
                 stack += [(child, False) for production in productions.of[left] for child in production.children]
+                if left in productions.references:
+                    stack.append((productions.references[left], False))
     return order
 
 
@@ -182,7 +187,7 @@ def _with_guards(productions: Productions) -> list[bool]:
     changed = True
     while changed:
         changed = False
-        for left in _children_first(productions):
+        for left in children_first(productions):
             if not found[left] and any(
                 found[child] for production in productions.of[left] for child in production.children
             ):

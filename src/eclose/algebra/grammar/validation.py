@@ -10,7 +10,7 @@ from typing import NoReturn
 from eclose.algebra.errors import GrammarError, did_you_mean
 from eclose.algebra.grammar.productions import Production, Productions
 from eclose.algebra.grammar.rules import Source
-from eclose.algebra.grammar.sharing import refuse_cycles
+from eclose.algebra.grammar.sharing import children_first, refuse_cycles
 from eclose.algebra.tokens import located
 
 Bundle = frozenset[str]
@@ -66,17 +66,20 @@ def _unit_cycles(source: Source, productions: Productions) -> None:
 
 def _unproductive(source: Source, productions: Productions) -> None:
     productive: set[int] = set()
+    order = children_first(productions)
     grown = True
     while grown:
         grown = False
-        for production in productions:
-            children = (productions.references.get(child, child) for child in production.children)
-            if production.left not in productive and productive.issuperset(children):
-                productive.add(production.left)
+        for left in order:
+            if left in productive:
+                continue
+            if left in productions.references:
+                ends = productions.references[left] in productive
+            else:
+                ends = any(productive.issuperset(production.children) for production in productions.of[left])
+            if ends:
+                productive.add(left)
                 grown = True
-        for reference, rule in productions.references.items():
-            if rule in productive:
-                productive.add(reference)
     for name, rule_text in source.rules.items():
         if productions.names.index(name) not in productive:
             message = (
@@ -106,18 +109,16 @@ def _unreachable(source: Source, productions: Productions) -> None:
 def _types(source: Source, productions: Productions) -> None:
     """Refuse an operator one of whose children may have a type that it does not take."""
     bundles: list[set[Bundle]] = [set() for _ in productions.names]
+    order = children_first(productions)
     grown = True
     while grown:
         grown = False
-        for production in productions:
-            found = bundles[production.left]
-            for bundle in _results(production, bundles):
-                if bundle not in found:
-                    found.add(bundle)
-                    grown = True
-        for reference, rule in productions.references.items():
-            if not bundles[reference] >= bundles[rule]:
-                bundles[reference] |= bundles[rule]
+        for left in order:
+            found = set(bundles[productions.references[left]]) if left in productions.references else set()
+            for production in productions.of[left]:
+                found |= _results(production, bundles)
+            if not found <= bundles[left]:
+                bundles[left] |= found
                 grown = True
     for production in productions:
         if production.symbol is None:
