@@ -55,24 +55,30 @@ def _spread(numbers: Any, channels: int) -> tuple[float, ...]:
 
 
 def measured(source: Arrays) -> Normalise:
-    """Return the mean and standard deviation per channel (of uint8 inputs: after division by 255)."""
+    """Return the mean and standard deviation per channel (of uint8 inputs: after division by 255).
+
+    Sums are numpy's, in float64 or in whole numbers: their bits do not depend on the number of threads, and a task's
+    fingerprint must be the same in every process.
+    """
+    import numpy as np
     import torch
 
     inputs, rows = source.inputs, source.rows
+    whole = inputs.dtype == torch.uint8
+    kind, scale = (np.int64, 255.0) if whole else (np.float64, 1.0)
+    axes = (0, *range(2, inputs.dim()))
     count = 0
-    total = squares = torch.zeros(inputs.shape[1], dtype=torch.float64)
-    axes = [0, *range(2, inputs.dim())]
-    scale = 255.0 if inputs.dtype == torch.uint8 else 1.0
+    total = squares = np.zeros(inputs.shape[1], dtype=kind)
     for begin in range(0, len(source), 4096):
         chosen = inputs[begin : begin + 4096] if rows is None else inputs[rows[begin : begin + 4096]]
-        values = chosen.double() / scale
-        count += values.numel() // values.shape[1]
+        values = chosen.cpu().numpy().astype(kind)
+        count += values.size // values.shape[1]
         total = total + values.sum(axes)
-        squares = squares + values.square().sum(axes)
-    mean = total / count
-    std = (squares / count - mean**2).clamp_min(0.0).sqrt()
-    std = torch.where(std > 1e-8, std, torch.ones_like(std))
-    return tuple(mean.tolist()), tuple(std.tolist())
+        squares = squares + np.square(values).sum(axes)
+    mean = total / (count * scale)
+    variance = squares / (count * scale**2) - mean**2
+    std = np.sqrt(np.maximum(variance, 0.0))
+    return tuple(mean.tolist()), tuple(np.where(std > 1e-8, std, 1.0).tolist())
 
 
 __all__ = ["Normalise", "measured", "normalisation"]
