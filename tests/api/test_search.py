@@ -151,6 +151,67 @@ def test_a_wrong_request_is_refused_before_anything_is_made(settings, message, t
     assert not (tmp_path / "run").exists()
 
 
+def test_a_refused_request_leaves_no_folder_behind(tmp_path):
+    with pytest.raises(EcloseError):
+        ec.search("tiny", task(), out=tmp_path / "run", budget=1, epochs=1, storage="nonsense://here")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(RequestError, match="there is no folder"):
+        ec.evaluate("conv", task(), epochs=1, out=tmp_path / "none" / "result.json")
+    with pytest.raises(RequestError, match="a seed is a whole number"):
+        ec.evaluate("conv", task(), seed=None)
+
+
+def test_a_space_that_cannot_take_the_data_is_refused_before_the_start(tmp_path):
+    with pytest.raises(RequestError, match="no network of 8 drawn from transformer fits"):
+        ec.search("transformer", task(), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_that_mean_nothing_on_a_table_are_refused():
+    cell = str(ec.space("nasbench201").sample(0))
+    for settings in ({"protocol": "darts-cifar"}, {"epochs": 3}, {"epocs": 3}):
+        with pytest.raises(RequestError, match="nothing is trained"):
+            ec.evaluate(cell, "tabular:cifar10@200", **settings)
+    with pytest.raises(RequestError, match="retrain= means nothing"):
+        ec.search("nasbench201", "tabular:cifar10@200", retrain=3)
+
+
+def test_a_resumed_run_compares_space_and_data(tmp_path, monkeypatch):
+    from eclose.spaces import SPACES
+
+    one = ec.Space.from_grammar("Net -> conv(kernel={1, 3}) | id", name="changing")
+    other = ec.Space.from_grammar("Net -> conv(kernel={5, 7}) | id", name="changing")
+    ec.register(one)
+    monkeypatch.setattr(SPACES, "_entries", dict(SPACES._entries))
+    ec.search("changing", "digits:subset=100", "random", out=tmp_path / "run", budget=1, epochs=1, retrain=0)
+    assert len(ec.resume(tmp_path / "run").history) == 1
+    SPACES._entries.pop("changing")
+    ec.register(other)
+    with pytest.raises(RequestError, match="its grammar has changed"):
+        ec.resume(tmp_path / "run")
+
+
+def test_a_disk_that_fills_up_ends_the_search_and_loses_nothing(tmp_path, monkeypatch):
+    from eclose.runs import files
+
+    settings = {"budget": 4, "epochs": 1, "retrain": 0}
+    expected = ec.search("tiny", "digits:subset=100", "random", out=tmp_path / "whole", **settings).history
+    real, written = files.os.write, []
+
+    def full(descriptor, content):
+        written.append(len(content))
+        if sum(size > 20_000 for size in written) > 2:  # the third checkpoint finds no room
+            raise OSError(28, "No space left on device")
+        return real(descriptor, content)
+
+    monkeypatch.setattr(files.os, "write", full)
+    with pytest.raises(EcloseError, match="the disk is full") as raised:
+        ec.search("tiny", "digits:subset=100", "random", out=tmp_path / "run", **settings)
+    assert raised.value.exit_status == 1
+    monkeypatch.undo()
+    assert ec.resume(tmp_path / "run").history == expected
+
+
 def test_the_wrong_kind_of_thing_is_refused():
     with pytest.raises(RequestError, match="a task is given by"):
         ec.search("tiny", 3)

@@ -114,6 +114,25 @@ def test_registrations_of_the_users_own_are_imported(tmp_path):
     assert eclose("--import", "mine", "count", "mine", folder=tmp_path).stdout.strip() == "2"
 
 
+def test_a_term_can_be_piped_in():
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "eclose", "cost", "-", "--input", "3,8,8", "--classes", "2"]
+    assert "parameters" in subprocess.run(command, input="conv\n", capture_output=True, text=True).stdout
+
+
+def test_without_arguments_there_is_help():
+    done = eclose()
+    assert done.returncode == 0
+    assert "Commands:" in done.stdout
+
+
+def test_a_users_module_that_does_not_run_is_named(tmp_path):
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    assert "--import broken: ZeroDivisionError" in refused("--import", "broken", "spaces", folder=tmp_path)
+
+
 def test_debug_shows_the_traceback():
     import subprocess
     import sys

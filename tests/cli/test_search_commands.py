@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -115,6 +116,26 @@ def test_a_dry_run_says_what_it_would_take():
     huge = eclose("search", *DIGITS, "--set", "batch_size=1000000000", "--dry-run")
     assert huge.returncode == 1
     assert "accumulate=" in huge.stdout
+
+
+def test_the_folder_of_a_run_knows_its_space_and_its_data(tmp_path):
+    out = str(tmp_path / "run")
+    settings = ("--set", "budget=1", "--set", "epochs=1", "--set", "retrain=1")
+    assert eclose("search", "--space", "tiny", "--task", "digits:subset=120", *settings, "--out", out).returncode == 0
+    built = json.loads(eclose("build", out, "--json").stdout)
+    assert built["input"] == [1, 8, 8]
+    assert built["output"] == [10]
+    assert json.loads(eclose("cost", out, "--json").stdout)["parameters"] == built["parameters"]
+    judged = json.loads(eclose("evaluate", out, "--task", "digits:subset=120", "--set", "epochs=1", "--json").stdout)
+    assert judged["parameters"] == built["parameters"]
+    assert judged["task"] == "digits:subset=120"
+
+
+def test_progress_that_nobody_reads_does_not_end_the_work(tmp_path):
+    arguments = ("search", *TABLE, "--strategy", "random", "--set", "budget=20", "--out", str(tmp_path / "run"))
+    command = shlex.join([sys.executable, "-m", "eclose", *arguments])
+    subprocess.run(["bash", "-c", f"{command} 2>&1 | head -1"], check=True, capture_output=True, timeout=60)
+    assert (tmp_path / "run" / "best.term").exists()
 
 
 def test_evaluate_a_term(tmp_path):

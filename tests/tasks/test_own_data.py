@@ -127,7 +127,7 @@ INFERRED = [
     ("picture", ONES(12).astype(np.uint8), {}, (3, 6, 8), Classes(4), "cross-entropy", "accuracy"),
     ("row", ONES(12), {"classes": 6, "allow_missing_classes": True}, (7,), Classes(6), "cross-entropy", "accuracy"),
     ("row", ZEROS(12), {}, (7,), Values(1), "mean-squared-error", "mean-squared-error"),
-    ("row", ONES(12) > 1, {}, (7,), Values(1), "mean-squared-error", "mean-squared-error"),
+    ("row", np.arange(12) % 2 == 1, {}, (7,), Classes(2), "cross-entropy", "accuracy"),
     ("row", ONES(12), {"loss": "mean-squared-error"}, (7,), Values(1), "mean-squared-error", "mean-squared-error"),
     ("signal", ZEROS((12, 3)), {}, (5, 9), Values(3), "mean-squared-error", "mean-squared-error"),
     ("signal", ZEROS((12, 3)), {"loss": "huber"}, (5, 9), Values(3), "huber", "mean-absolute-error"),

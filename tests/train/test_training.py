@@ -236,6 +236,15 @@ def test_drop_path_and_auxiliary_heads_take_part_in_training_only():
     assert first == measure(net, images, "valid", device="cpu")
 
 
+def test_a_last_batch_of_one_item_is_left_out():
+    inputs, labels = data(97)
+    given = eclose.Task((inputs, labels), data(30, 1), classes=3)
+    trained = train_network(network(), given, protocol("quick", epochs=2, batch_size=32), device="cpu")
+    assert "valid_score" in trained.figures
+    loop = make_loop(network(), given, protocol("quick", epochs=2, batch_size=32), device=CPU)
+    assert loop.position.steps == 3
+
+
 def test_augmentation_is_left_out_with_a_note_where_it_would_change_the_meaning():
     notes = train_network(network(), task(), protocol("quick", epochs=1, flip=True), device="cpu").notes
     assert any("augmentation of quick is left out" in note for note in notes)

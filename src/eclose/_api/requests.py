@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def read_text(path: Path | str) -> str:
             raise RequestError(f"{path} is no file")
         if status.st_size > LARGEST_FILE:
             raise RequestError(f"{path} has {status.st_size:,} bytes; a term or grammar has at most {LARGEST_FILE:,}")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise RequestError(f"{path} is not a text in UTF-8") from None
     except FileNotFoundError:
@@ -122,7 +123,9 @@ def read_text(path: Path | str) -> str:
 
 
 def term_or_file(given: str) -> Term:
-    """Return the term of a text, a file, or the best term of a run's folder."""
+    """Return the term of a text, a file, the best term of a run's folder, or with `-` of what is piped in."""
+    if given == "-":
+        return parse(sys.stdin.read())
     path = Path(given)
     looks_like_path = os.sep in given or path.suffix in (".term", ".txt")
     if len(given) < 4096 and (looks_like_path or _exists(path)):
@@ -135,7 +138,9 @@ def term_or_file(given: str) -> Term:
 
 
 def space_or_file(given: str) -> Space:
-    """Return the space of a name or of a grammar's file."""
+    """Return the space of a name, of a grammar's file, or with `-` of a grammar that is piped in."""
+    if given == "-":
+        return Space.from_grammar(sys.stdin.read())
     if given in SPACES:
         return named_space(given)
     path = Path(given)
@@ -171,6 +176,22 @@ def output_of(text: str) -> Output:
     return output
 
 
+def input_text(given: Input) -> str:
+    """Return an input as `input_of` reads it."""
+    if isinstance(given, Tokens):
+        return f"tokens:{given.length},vocab={given.vocab}"
+    return ",".join(map(str, given))
+
+
+def output_text(given: Output) -> str:
+    """Return an output as `output_of` reads it."""
+    if isinstance(given, Tokens):
+        return f"tokens:{given.vocab}"
+    if isinstance(given, Map):
+        return f"map:{given.channels}"
+    return f"{'classes' if isinstance(given, Classes) else 'values'}:{given.count}"
+
+
 def _numbers(what: str, text: str, parts: Any, example: str) -> tuple[int, ...]:
     try:
         numbers = tuple(int(part) for part in parts)
@@ -179,6 +200,52 @@ def _numbers(what: str, text: str, parts: Any, example: str) -> tuple[int, ...]:
     if any(not 1 <= number <= 10**9 for number in numbers):
         raise RequestError(f"{what} {text!r} needs whole numbers of at least 1")
     return numbers
+
+
+def as_folder(given: object) -> bool:
+    """Return whether something can be the path of a folder."""
+    return isinstance(given, str | os.PathLike) and str(given) != ""
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Raise where a file cannot be written, before work is done whose result it is to hold."""
+    if path.is_dir():
+        raise RequestError(f"{path} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise RequestError(f"{path} cannot be written: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise RequestError(f"{path} cannot be written: {path.parent} is not yours to write in")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a run's folder says of the networks it holds.
+
+    Attributes:
+        space: whose terms they are.
+        input: what they take in, None for a table's.
+        output: what they give, None for a table's.
+    """
+
+    space: Space
+    input: str | None
+    output: str | None
+
+
+def run_of(given: str) -> Found | None:
+    """Return what the folder of a run says, or None where a text or a file was given."""
+    path = Path(given)
+    if len(given) >= 4096 or not _exists(path) or not (path / "run.json").exists():
+        return None
+    from eclose.runs import Run
+
+    run = Run.open(path)
+    request = run.request
+    if request.get("command") != "search":
+        return None
+    named = bool(request.get("named"))
+    space = named_space(request["space"]) if named else Space.from_grammar(run.grammar, name=request["space"])
+    return Found(space, request.get("input"), request.get("output"))
 
 
 def _exists(path: Path) -> bool:

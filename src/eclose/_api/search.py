@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eclose._api.handle import Best, RunHandle
-from eclose._api.requests import as_term
+from eclose._api.requests import as_folder, as_term, refuse_unwritable
 from eclose._api.search_request import OWN, Parts, SearchRequest, assembled, resolved
 from eclose.algebra.errors import RequestError
 from eclose.algebra.terms import Term
@@ -56,10 +57,16 @@ def search(
             "this grammar has folds= or where= from Python, which a run's folder cannot hold; put it into a "
             "module that calls eclose.register(Space.from_grammar(...)), import it and give its name as code=[...]"
         )
-    grammar = "" if parts.request.named else parts.space.grammar.source.text
-    run = Run.create(out, parts.request.plain(), grammar=grammar, threads=1)
-    with run:
-        return _go(parts, run, watch)
+    if not as_folder(out):
+        raise RequestError(f"out= is the path of a folder, not {out!r}")
+    run = Run.create(out, parts.request.plain(), grammar=parts.space.grammar.source.text, threads=1)
+    try:
+        with run:
+            return _go(parts, run, watch)
+    except RequestError:
+        if not run.of_kind("proposed"):
+            shutil.rmtree(run.path, ignore_errors=True)  # nothing was begun; the corrected request finds it free
+        raise
 
 
 def resume(
@@ -89,16 +96,20 @@ def _parts(run: Run, task: Any = None) -> Parts:
 
     request = SearchRequest.read(run.request)
     place = named_space(request.space) if request.named else Space.from_grammar(run.grammar, name=request.space)
+    if place.grammar.source.text != run.grammar:
+        raise RequestError(f"the space {request.space} is not what {run.path} began with: its grammar has changed")
+    if isinstance(task, str):
+        task = named_task(task)
     if request.task == OWN:
         if task is None:
             raise RequestError(
                 f"{run.path} was begun with a task given from Python; give it again: resume(path, task=...)"
             )
-        if task.fingerprint() != request.fingerprint:
-            raise RequestError(f"this is not the task that {run.path} began with: data or options differ")
         learned = task
     else:
         learned = named_task(request.task, **({} if request.data is None else {"data": request.data}))
+    if request.fingerprint is not None and learned.fingerprint() != request.fingerprint:
+        raise RequestError(f"this is not the task that {run.path} began with: data or options differ")
     return assembled(request, place, learned)
 
 
@@ -244,15 +255,24 @@ def evaluate(
     from eclose.tasks import task as named_task
 
     learned = named_task(task) if isinstance(task, str) else task
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise RequestError(f"a seed is a whole number, not {seed!r}")
+    file = None if out is None else Path(out)
+    if file is not None:
+        refuse_unwritable(file)
     if getattr(learned, "tabular", False):
+        given = {"protocol": protocol != "quick", "size": size, "device": device, **settings}
+        for key, value in given.items():
+            if value:
+                raise RequestError(f"{learned.name} is a table; nothing is trained, so {key}= means nothing")
         term = as_term(term_or_model)
         result: dict[str, Any] = {"term": str(term), "task": learned.name, **learned.final(term)}
     else:
         result = _evaluated(term_or_model, learned, protocol, space, seed, device, size, watch, settings)
-    if out is not None:
+    if file is not None:
         from eclose.runs import write_text
 
-        write_text(Path(out), json.dumps(result, indent=2) + "\n")
+        write_text(file, json.dumps(result, indent=2) + "\n")
     return result
 
 
@@ -275,7 +295,11 @@ def _evaluated(
     from eclose.train.training import train_network
 
     settings = protocol(asked, **overrides)
-    result: dict[str, Any] = {"task": task.name, "protocol": settings.name, "seed": seed}
+    result: dict[str, Any] = {
+        "task": task.name if task.spec is None else task.spec.name,
+        "protocol": settings.name,
+        "seed": seed,
+    }
     if isinstance(given, Term | str):
         term = as_term(given)
         result["term"] = str(term)

@@ -9,14 +9,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from eclose._api.requests import as_space
-from eclose.algebra.errors import RequestError, did_you_mean
+from eclose._api.requests import as_space, input_text, output_text
+from eclose.algebra.errors import RequestError, ShapeError, did_you_mean
 from eclose.spaces import SPACES, Space
 from eclose.strategies import STRATEGIES
 from eclose.tasks import Task
 from eclose.tasks import task as named_task
 
 OWN = "(given from Python)"
+DRAWN = 8  # networks that are looked at before a search begins
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ class SearchRequest:
         time_limit: seconds that a trial may take, or None.
         data: the folder of the data, or None.
         metric: name, direction and unit of the score.
-        fingerprint: of a task that was given from Python.
+        fingerprint: of the task's data and options, None for a table.
+        input: what networks take in, as the command line writes it.
+        output: what they give, likewise.
         code: modules of the user's that were imported.
     """
 
@@ -69,6 +72,8 @@ class SearchRequest:
     data: str | None = None
     metric: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str | None = None
+    input: str | None = None
+    output: str | None = None
     code: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
@@ -151,8 +156,9 @@ def resolved(space: Any, task: Any, strategy: str, seed: int, given: Mapping[str
     tabular = bool(getattr(learned, "tabular", False))
     options, settings, training = _sorted(given, named.settings, tabular)
     protocol_name = options.pop("protocol", None)
-    if tabular and protocol_name is not None:
-        raise RequestError(f"{learned.name} is a table; nothing is trained, so protocol= means nothing")
+    for key in ("protocol", "retrain", "device", "data"):
+        if tabular and given.get(key) is not None:
+            raise RequestError(f"{learned.name} is a table; nothing is trained, so {key}= means nothing")
     request = SearchRequest(
         space=place.name,
         named=place.name in SPACES and SPACES.get(place.name) is place,
@@ -161,10 +167,31 @@ def resolved(space: Any, task: Any, strategy: str, seed: int, given: Mapping[str
         settings=settings,
         protocol=None if tabular else {"name": protocol_name or "quick", **training},
         seed=seed,
-        fingerprint=None if tabular or isinstance(task, str) else learned.fingerprint(),
+        fingerprint=None if tabular else learned.fingerprint(),
+        input=None if tabular else input_text(learned.input),
+        output=None if tabular else output_text(learned.output),
         **_typed(options),
     )
-    return assembled(request, place, learned)
+    parts = assembled(request, place, learned)
+    if not tabular:
+        _refuse_misfits(parts)
+    return parts
+
+
+def _refuse_misfits(parts: Parts) -> None:
+    """Raise where none of some drawn networks can take this task's input: every trial would fail."""
+    from eclose.algebra.randomness import derived
+
+    problem: ShapeError | None = None
+    for number in range(DRAWN):
+        term = parts.space.sample(derived(parts.request.seed, "fit", number))
+        try:
+            parts.evaluator.program(term)
+            return
+        except ShapeError as error:
+            problem = error
+    name, task = parts.space.name, parts.task.name
+    raise RequestError(f"no network of {DRAWN} drawn from {name} fits the task {task}: {problem}") from problem
 
 
 def assembled(request: SearchRequest, space: Space, task: Any) -> Parts:
@@ -273,7 +300,7 @@ def _typed(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _named_objectives(value: Any) -> dict[str, str]:
     if isinstance(value, str):
-        value = [item.strip() for item in value.split(",") if item.strip()]
+        value = [item.strip(" []()\"'") for item in value.split(",") if item.strip(" []()\"'")]
     if isinstance(value, Mapping):
         return {str(key): str(direction) for key, direction in value.items()}
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):

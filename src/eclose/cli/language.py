@@ -40,18 +40,24 @@ def resolved(given: str, space: str | None) -> tuple[Term, str | None]:
 
 
 def network_arguments(
-    input: str | None, output: str | None, classes: int | None, space: str | None, size: str | None
+    given: str, input: str | None, output: str | None, classes: int | None, space: str | None, size: str | None
 ) -> dict[str, Any]:
-    """Return the keyword arguments of `build` that the options stand for."""
-    from eclose._api.requests import input_of, output_of, space_or_file
+    """Return the keyword arguments of `build` that the options stand for; a run's folder knows its own."""
+    from eclose._api.requests import input_of, output_of, run_of, space_or_file
 
-    if space is None and input is None:
+    found = run_of(given)
+    place: Any = None if space is None else space_or_file(space)
+    if found is not None:
+        input = input or found.input
+        output = output or (found.output if classes is None else None)
+        place = place or found.space
+    if place is None and input is None:
         raise RequestError("say what goes in, with --input 3,32,32 or --input tokens:128,vocab=50, or give a --space")
     return {
         "input": None if input is None else input_of(input),
         "output": None if output is None else output_of(output),
         "classes": classes,
-        "space": None if space is None else space_or_file(space),
+        "space": place,
         "size": size,
     }
 
@@ -93,7 +99,7 @@ def cost(
     import eclose
 
     found, space = resolved(term, space)
-    result = eclose.cost(found, **network_arguments(input, output, classes, space, size))
+    result = eclose.cost(found, **network_arguments(term, input, output, classes, space, size))
     if json:
         as_json(_plain(result, layers))
         return
@@ -186,7 +192,7 @@ def build(
     import eclose
 
     found, space = resolved(term, space)
-    arguments = network_arguments(input, output, classes, space, size)
+    arguments = network_arguments(term, input, output, classes, space, size)
     if source:
         written = eclose.source(found, **arguments)
         if out is not None:

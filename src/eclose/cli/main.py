@@ -6,6 +6,7 @@ import atexit
 import importlib
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -66,8 +67,8 @@ def import_module(name: str) -> None:
         sys.path.insert(0, here)
     try:
         importlib.import_module(name)
-    except ImportError as error:
-        raise RequestError(f"--import {name}: {error}") from None
+    except Exception as error:  # whatever a user's module raises
+        raise RequestError(f"--import {name}: {type(error).__name__}: {error}") from error
     _IMPORTED.append(name)
 
 
@@ -76,6 +77,9 @@ def main() -> NoReturn:
     for module in COMMANDS:
         importlib.import_module(f"eclose.cli.{module}")
     debug = "--debug" in sys.argv
+    warnings.showwarning = _warn  # type: ignore[assignment]
+    if len(sys.argv) == 1:
+        sys.argv.append("--help")
     try:
         status = app(standalone_mode=False)
         sys.stdout.flush()
@@ -87,6 +91,8 @@ def main() -> NoReturn:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on; say nothing
         sys.exit(0)
+    except OSError as error:
+        _stop(error, debug, 1, f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
     except Exception as error:
         if hasattr(error, "format_message"):  # a usage error: the arguments do not fit the command
             _stop(error, debug, 2, " ".join(error.format_message().split()))
@@ -94,6 +100,11 @@ def main() -> NoReturn:
             raise
         note(f"eclose: {type(error).__name__}: {error} (this is a fault of eclose; --debug shows where)")
         sys.exit(1)
+
+
+def _warn(message: Warning | str, *details: object) -> None:
+    """Show a warning as a remark of one line."""
+    note("eclose: " + " ".join(str(message).split()))
 
 
 def _stop(error: BaseException, debug: bool, status: int, message: str | None = None) -> NoReturn:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ def text(value: str) -> None:
 
 def note(value: str) -> None:
     """Print a remark to standard error, away from what a pipe reads."""
-    sys.stderr.write(value + "\n")
+    with suppress(OSError, ValueError):  # nobody may be reading any more; the work goes on
+        sys.stderr.write(value + "\n")
+        sys.stderr.flush()
 
 
 def table(rows: Sequence[Sequence[Any]], heads: Sequence[str] = (), right: Sequence[int] = ()) -> None:
@@ -50,12 +53,13 @@ def table(rows: Sequence[Sequence[Any]], heads: Sequence[str] = (), right: Seque
 
 def write_file(path: Path, content: str) -> None:
     """Write a file as a whole or not at all."""
+    from eclose.runs.errors import RunError
     from eclose.runs.files import write_text
 
     try:
         write_text(path, content)
-    except OSError as error:
-        raise RequestError(f"{path} cannot be written: {error.strerror}") from None
+    except RunError as error:
+        raise RequestError(str(error)) from None
 
 
 def big(number: int) -> str:

@@ -191,15 +191,16 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Train a network from its initial weights and measure it on the test part."""
-    from eclose._api.requests import space_or_file, term_or_file
+    from eclose._api.requests import run_of, space_or_file, term_or_file
     from eclose._api.search import evaluate as judge
     from eclose.tasks import task as named_task
 
     learned = named_task(task, **({} if data is None else {"data": str(data)}))
-    place = None if space is None else space_or_file(space)
+    found = run_of(term) if space is None else None
+    place = found.space if found is not None else None if space is None else space_or_file(space)
     given = term_or_file(term)
     if getattr(learned, "tabular", False):
-        result = judge(given, learned, out=out)
+        result = judge(given, learned, protocol, size=size, device=device, out=out, **read_settings(settings))
     else:
         with Watcher(quiet=json) as watch:
             result = judge(

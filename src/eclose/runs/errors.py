@@ -16,6 +16,8 @@ REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 class RunError(EcloseError):
     """Work that was asked for rightly and failed: a full disk, a damaged run, a study of which no trial finished."""
 
+    exit_status = 1
+
 
 def explained(error: OSError, path: Path) -> RunError:
     """Return an operating system's error as one sentence that says what is safe and what to do."""

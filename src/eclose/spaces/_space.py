@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from eclose.algebra.errors import MissingExtra, RequestError, did_you_mean, shortened
 from eclose.algebra.grammar import Grammar
 from eclose.algebra.shapes import Classes, Input, Output, as_input, as_output
-from eclose.algebra.terms import Term, Value, distinct
+from eclose.algebra.terms import Term, Value
 
 Skeleton: TypeAlias = Callable[..., Term]
 Options: TypeAlias = Mapping[str, Any]
@@ -241,9 +241,4 @@ class Space:
                 raise RequestError(f"the skeleton of {self.name} has no option {option!r}{hint}")
 
 
-def is_open(term: Term) -> bool:
-    """Return whether a term leaves a decision open, i.e. holds a `choice` or `pick`."""
-    return any(node.name in ("choice", "pick") for node in distinct(term))
-
-
-__all__ = ["Space", "is_open"]
+__all__ = ["Space"]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eclose.algebra.terms import Term
+from eclose.runs.errors import RunError
 from eclose.study.protocols import Evaluator, Reporter
 from eclose.study.results import Objective, Result, as_result, failed, plain_number
 
@@ -77,10 +78,15 @@ class Report:
 def guarded(
     evaluate: Evaluator, term: Term, seed: int, report: Reporter | None, objectives: Sequence[Objective]
 ) -> Result:
-    """Return what an evaluator gives for a term; an exception is a failed result."""
+    """Return what an evaluator gives for a term; an exception is a failed result.
+
+    Where the run itself cannot be kept (a full disk), the trial has not failed: that error ends the study.
+    """
     try:
         value = evaluate(term, seed) if report is None else evaluate(term, seed, report)
         return as_result(value, objectives)
+    except RunError:
+        raise
     except (Exception, SystemExit) as error:
         if report is not None and report.folder is not None:
             with suppress(OSError):

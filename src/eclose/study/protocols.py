@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -20,14 +20,6 @@ class Sampler(Protocol):
 
     def mutate(self, term: Term, rng: Random) -> Term:
         """Return a neighbour of a term."""
-        ...
-
-
-class Keyed(Protocol):
-    """A space that knows which terms are the same network."""
-
-    def duplicate_key(self, term: Term) -> Hashable:
-        """Return a key that two terms share only if they are the same network."""
         ...
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
+from eclose.runs.errors import RunError
 from eclose.study.executors import Job, Report, guarded, limit_threads
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -22,8 +23,8 @@ def serve(connection: Connection, evaluator: bytes, imports: Sequence[str], thre
     """Evaluate jobs that arrive until the connection closes.
 
     Args:
-        connection: to the driver; jobs come in, `("ready",)`, `("began", n)`, `("report", ...)`, `("done", ...)` go
-            out.
+        connection: to the driver; jobs come in, `("ready",)`, `("began", n)`, `("report", ...)`, `("done", ...)`,
+            `("halted", why)` go out.
         evaluator: the pickled evaluator and objectives; the driver made it, no stranger did.
         imports: modules with the user's registrations.
         threads: threads that compute one trial.
@@ -53,7 +54,11 @@ def serve(connection: Connection, evaluator: bytes, imports: Sequence[str], thre
         connection.send(("began", job.number))
         began = time.monotonic()
         limit_threads(threads)
-        result = guarded(evaluate, job.term, job.seed, Report(job.number, job.folder, send_report), objectives)
+        try:
+            result = guarded(evaluate, job.term, job.seed, Report(job.number, job.folder, send_report), objectives)
+        except RunError as error:
+            connection.send(("halted", str(error)))
+            return
         connection.send(("done", job.number, result, time.monotonic() - began))
 
 

@@ -135,6 +135,8 @@ class WorkerProcesses:
                 on_report(*message[1:])
             elif message[0] == "unfit":
                 raise RequestError(f"a worker process cannot load the evaluator: {message[1]}")
+            elif message[0] == "halted":
+                raise RunError(message[1])
             elif message[0] == "done":
                 done.append(Finished(*message[1:]))
                 worker.job = worker.began = None

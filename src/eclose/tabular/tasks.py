@@ -127,7 +127,7 @@ class TableEvaluator:
         return {name: self._table.hardware(self.task.data_set, name).tolist() for name in self._further}
 
 
-def tabular_task(name: str) -> TabularTask:
+def tabular_task(name: str = "") -> TabularTask:
     """Return the tabular task of a name such as `cifar10@12->200`.
 
     Args:
@@ -158,11 +158,14 @@ def checked_objectives(asked: Mapping[str, str] | Iterable[str] | None) -> dict[
         return {SCORE: DIRECTIONS[SCORE]}
     if isinstance(asked, str):
         asked = [asked]
-    given = dict(asked) if isinstance(asked, Mapping) else {name: DIRECTIONS.get(name, "") for name in asked}
+    named = dict(asked) if isinstance(asked, Mapping) else dict.fromkeys(asked, "")
+    given = {name: direction or DIRECTIONS.get(name, "") for name, direction in named.items()}
     for name in given:
         if name not in DIRECTIONS:
             hint = did_you_mean(name, DIRECTIONS) or f" (known: {', '.join(DIRECTIONS)})"
             raise RequestError(f"the table has no objective {name!r}{hint}")
+        if given[name] not in ("maximise", "minimise"):
+            raise RequestError(f"an objective is to maximise or to minimise, not to {given[name]!r}")
     return given if SCORE in given else {SCORE: DIRECTIONS[SCORE], **given}
 
 

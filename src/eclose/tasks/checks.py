@@ -58,6 +58,9 @@ def as_tensor(values: Any, what: str) -> Tensor:
         values = values.cpu()  # training moves data to its device itself
     if values.dtype in (torch.uint16, torch.uint32, torch.uint64):
         values = values.to(torch.int64)
+    column = values.dim() == 0 or (values.dim() == 1 and what.endswith("targets"))
+    if values.dtype == torch.bool and column:
+        return values.long()  # no and yes are two classes
     if values.dtype == torch.bool or (values.is_floating_point() and values.dtype != torch.float32):
         values = values.to(torch.float32)
     return values

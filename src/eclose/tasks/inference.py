@@ -151,4 +151,4 @@ def check_fit(loss: Loss, metric: Metric, output: Output, labels: bool) -> None:
 def example(source: Arrays | Items | Batches, part: str) -> tuple[Tensor, Tensor]:
     """Return the first item as tensors."""
     inputs, target = source.example()
-    return as_tensor(inputs, f"{part} inputs"), as_tensor(target, f"{part} targets")
+    return as_tensor(inputs, f"{part} inputs"), as_tensor(target, f"{part} targets (first item)")

@@ -286,7 +286,7 @@ def known_labels(source: Arrays | Items | Batches) -> Any:
     if labels is None or not hasattr(items, "__len__") or not hasattr(labels, "__len__"):
         return None
     array, known = np.asarray(labels), cast(Sized, items)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(known):
+    if array.ndim != 1 or array.dtype.kind not in "iub" or len(array) != len(known):
         return None
     return array.astype(np.int64) if rows is None else array[rows].astype(np.int64)
 

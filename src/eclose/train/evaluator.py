@@ -12,6 +12,8 @@ from typing import Protocol as Interface
 import torch
 
 from eclose.algebra.terms import Term
+from eclose.meanings.program import Program, compile_term
+from eclose.meanings.program.completion import completed
 from eclose.spaces import Space
 from eclose.tasks import Task
 from eclose.train.protocols import Protocol, protocol
@@ -57,14 +59,24 @@ class TrainingEvaluator:
         self.device, self.size, self.options = device, size, options
         self.objectives = {"score": task.metric.direction}
 
+    def whole(self, term: Term) -> Term:
+        """Return the whole network of a term, as a term."""
+        return self.space.network(term, input=self.task.input, output=self.task.output, size=self.size, **self.options)
+
+    def program(self, term: Term) -> Program:
+        """Return the program of a term's network, without building it."""
+        registry = self.space.grammar.registry
+        whole = completed(self.whole(term), self.task.input, self.task.output, registry)
+        return compile_term(whole, self.task.input, self.task.output, registry=registry)
+
     def network(self, term: Term, seed: int) -> torch.nn.Module:
         """Return the network of a term with the initial weights that belong to a seed."""
-        from eclose.meanings.torch.build import build
+        from eclose.meanings.torch.build import build_net
 
-        whole = self.space.network(term, input=self.task.input, output=self.task.output, size=self.size, **self.options)
+        program = self.program(term)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return build(whole, input=self.task.input, output=self.task.output, registry=self.space.grammar.registry)
+            return build_net(program)
 
     def __call__(self, term: Term, seed: int, report: Reporter | None = None) -> dict[str, float]:
         """Return the score, parameters and multiply-adds of a term; how long it took is the study's to measure."""

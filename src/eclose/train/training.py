@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from torch import nn
 
 from eclose.algebra.errors import RequestError
 from eclose.operations.groups import weights
+from eclose.runs.files import write_bytes
 from eclose.tasks import Task
 from eclose.tasks.parts import Part
 from eclose.train.augment import Augmentation, Crop, Cutout, Flip, PolicyList, policy
@@ -92,11 +94,12 @@ def make_feed(
     prepare = Preparation(device, task.normalise, augmentations, settings.channels_last)
     if loader is not None:
         return LoaderFeed(loader, prepare=prepare, seed=seed, name=part.name)
+    # A batch norm cannot be trained on one item; a last batch of one is left out, another one every epoch.
+    alone = training and len(part) > size and len(part) % size == 1
+    common: dict[str, Any] = {"seed": seed, "prepare": prepare, "shuffle": training, "name": part.name}
     if resident is not None and _fits(resident, device):
-        return ResidentFeed(*resident, size, seed=seed, prepare=prepare, shuffle=training, name=part.name)
-    return DatasetFeed(
-        part.dataset(), size, seed=seed, prepare=prepare, shuffle=training, name=part.name, workers=workers
-    )
+        return ResidentFeed(*resident, size, drop_last=alone, **common)
+    return DatasetFeed(part.dataset(), size, drop_last=alone, workers=workers, **common)
 
 
 def augmentations_of(settings: Protocol, task: Task, device: torch.device) -> list[Augmentation]:
@@ -250,8 +253,10 @@ def checkpoint_file(path: Path) -> Checkpoints:
 
 
 def save_state(content: Any, path: Path) -> None:
-    """Write a state to a path."""
-    torch.save(content, path)
+    """Write a state to a path; torch's own writer does not say that a disk is full."""
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    write_bytes(path, buffer.getvalue())
 
 
 def load_state(path: Path) -> Any:

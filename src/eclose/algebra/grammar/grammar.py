@@ -85,8 +85,9 @@ class Grammar:
             text: rules, `start`, `shared`, `level` and `constrain` lines.
             registry: the operators; those that ship and those registered by default.
             folds: constraints of your own, by the name in their `constrain NAME` line:
-                `state(operator, attributes, child_states)` gives a state, or None to reject. There may be only
-                finitely many states; counting, drawing and varying stay exact.
+                `state(operator, attributes, child_states)` gives a state, or None to reject (`False` is a state like
+                any other). The operator comes by its own name, never by an alias. There may be only finitely many
+                states; counting, drawing and varying stay exact.
             where: any other condition on a whole term; it filters draws, and the grammar can no longer be counted.
         """
         return cls(read(text), registry, folds=folds, where=where)
@@ -169,10 +170,7 @@ class Grammar:
 
     def rank(self, term: Term) -> int:
         """Return a term's number, from 0; `unrank` gives the term back."""
-        found = self._parser.read(term)
-        if found is None:
-            raise GrammarError(f"{shortened(str(term), 200)} is no term of this grammar")
-        return self._numbering.rank(*found)
+        return self._numbering.rank(*self._read(term))
 
     def unrank(self, number: int) -> Term:
         """Return the term with a number below `count()`."""
@@ -197,16 +195,14 @@ class Grammar:
     # Membership
 
     def __contains__(self, term: object) -> bool:
+        self._refuse_text(term)
         if not isinstance(term, Term) or self._parser.read(term) is None:
             return False
         return self.where is None or bool(self.where(term))
 
     def derivation(self, term: Term) -> Derivation:
         """Return how the rules derive a term; of several derivations, the first in rule order."""
-        found = self._parser.read(term)
-        if found is None:
-            raise GrammarError(f"{shortened(str(term), 200)} is no term of this grammar")
-        return Derivation(self.source, self._productions, *found)
+        return Derivation(self.source, self._productions, *self._read(term))
 
     # Drawing
 
@@ -325,10 +321,16 @@ class Grammar:
         return Variation(self._parser, self._prior.weights)
 
     def _read(self, term: Term) -> Any:
+        self._refuse_text(term)
         found = self._parser.read(term)
         if found is None:
             raise GrammarError(f"{shortened(str(term), 200)} is no term of this grammar")
         return found
+
+    @staticmethod
+    def _refuse_text(term: object) -> None:
+        if isinstance(term, str):
+            raise RequestError(f"a term is needed, not its text; write eclose.parse({shortened(term)})")
 
     def _filtered(self, drawer: Drawer, rng: Any) -> Term:
         generator = as_random(rng)

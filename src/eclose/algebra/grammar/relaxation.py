@@ -51,14 +51,13 @@ def relaxed(source: Source, registry: Registry, limit: int) -> Term:
     """
     sizes = _sizes(source)
     size = sizes[source.start[0]]
-    if size > limit:
-        shown = (
-            "infinitely many"
-            if size == math.inf
-            else f"{size:,}"
-            if size < 10**30
-            else f"about 10^{len(str(size)) - 1}"
+    if size == math.inf:
+        raise LimitError(
+            "a recursive grammar cannot be relaxed, not even a bounded one: its choices would stand inside themselves "
+            "infinitely many times; write the depth out as rules of their own"
         )
+    if size > limit:
+        shown = f"{size:,}" if size < 10**30 else f"about 10^{len(str(size)) - 1}"
         raise LimitError(
             f"the relaxation of this grammar has {shown} nodes, more than the limit of {limit:,}: a choice would stand "
             "for each derivation; search a part of it, share motifs, or raise limit="

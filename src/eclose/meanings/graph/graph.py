@@ -100,13 +100,6 @@ class Graph:
             found[edge.target].append(edge)
         return found
 
-    def outgoing(self) -> list[list[Edge]]:
-        """Return for every node the edges that leave it."""
-        found: list[list[Edge]] = [[] for _ in self.nodes]
-        for edge in self.edges:
-            found[edge.source].append(edge)
-        return found
-
     def pruned(self) -> Graph:
         """Return the graph without `zero` edges and without what lies on no path from an input to an output.
 

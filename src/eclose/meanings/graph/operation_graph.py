@@ -52,14 +52,6 @@ class OperationGraph:
             for operation, multiplicity in operand
         ]
 
-    def successors(self) -> list[list[int]]:
-        """Return for each operation its consumers, each once (the simple graph that kernels work on)."""
-        found: list[list[int]] = [[] for _ in self.labels]
-        for operation, consumer, _, _ in self.links():
-            if not found[operation] or found[operation][-1] != consumer:
-                found[operation].append(consumer)
-        return found
-
     def reordered(self, order: list[int]) -> OperationGraph:
         """Return the same graph with operations in another order."""
         position = {operation: index for index, operation in enumerate(order)}
