@@ -266,6 +266,8 @@ def test_loaders_are_used_as_they_are():
     given = eclose.Task(loader, data(30, 1), classes=3)
     results = [train_network(network(), given, protocol("quick", epochs=3), seed=2, device="cpu").figures for _ in "ab"]
     assert results[0] == results[1]
+    notes = train_network(network(), given, protocol("quick", epochs=1), device="cpu").notes
+    assert any("DataLoader of your own" in note for note in notes)
 
 
 def test_a_data_set_read_item_by_item_gives_the_numbers_of_resident_data():

@@ -163,6 +163,11 @@ def make_loop(
             f"the augmentation of {settings.name} is left out: the task does not say that its inputs keep their "
             "meaning when they are moved (augmentable='image')"
         )
+    if not all(feed.exact for feed in feeds.values()):
+        loop.notes.append(
+            "the data come from a DataLoader of your own: a resumed training has the same bits only where its order "
+            "and its workers' randomness come from the generator that it was given"
+        )
     return loop
 
 

@@ -11,6 +11,7 @@ Weights, counts and draws are not known here.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
@@ -65,7 +66,7 @@ class Prefix:
         self.end: State | None = None
 
 
-class Automaton:
+class Automaton(ABC):
     """What both automata have in common: the closure over states and prefixes.
 
     Attributes:
@@ -204,17 +205,21 @@ class Automaton:
 
     # What the two differ in
 
+    @abstractmethod
     def _first(self) -> Iterator[tuple[Any, Symbol | None, int, Any]]:
-        raise NotImplementedError
+        """Yield the prefixes that have read nothing: their keys, symbols, arities and live productions."""
 
+    @abstractmethod
     def _after(self, prefix: Prefix, state: State) -> Any:
-        raise NotImplementedError
+        """Return what is still alive after one more child; nothing where no production goes on."""
 
+    @abstractmethod
     def _ends(self, prefix: Prefix) -> Iterable[tuple[frozenset[tuple[int, Binding]], Production | None]]:
-        raise NotImplementedError
+        """Yield what a complete prefix derives, each with the production where there is one."""
 
+    @abstractmethod
     def _leaf(self, reference: int, binding: Binding) -> Iterable[frozenset[tuple[int, Binding]]]:
-        raise NotImplementedError
+        """Return what the stand-in of a shared part derives."""
 
 
 class DerivationAutomaton(Automaton):
