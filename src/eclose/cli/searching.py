@@ -104,7 +104,8 @@ def _told(run: Any, json: bool) -> None:
         return
     rows = [("best of the search", f"{run.best.score:.6g}")]
     if run.final is not None:
-        rows.append((f"after its final training, {run.final['part']} part", f"{run.final['score']:.6g}"))
+        how = "after its final training" if "parameters" in run.final else "at the budget that is reported"
+        rows.append((f"{how}, {run.final['part']} part", f"{run.final['score']:.6g}"))
     table(rows, right=(1,))
     text(str(run.best.term))
     note(f"run: {run.path}, report: {run.path / 'report.html'}")
