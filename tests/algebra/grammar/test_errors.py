@@ -75,7 +75,7 @@ def test_what_cannot_be_counted_says_so():
     with pytest.raises(RequestError, match="cannot be counted"):
         grammar.count()
     assert {grammar.sample(seed).name for seed in range(50)} == {"conv", "relu"}
-    assert [term.name for term in grammar.enumerate()] == ["conv", "relu"] or len(list(grammar.enumerate())) == 2
+    assert {term.name for term in grammar.enumerate()} == {"conv", "relu"}
     hopeless = Grammar.parse("A -> conv | id", where=lambda term: False)
     with pytest.raises(LimitError, match="refused"):
         hopeless.sample(0)
