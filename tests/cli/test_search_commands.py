@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 import pytest
 
 from support.command_line import eclose, refused
+from support.processes import heeding_interrupts
 
 TABLE = ("--space", "nasbench201", "--task", "tabular:cifar10@12->200")
 DIGITS = (
@@ -93,6 +94,7 @@ def test_interrupted_with_ctrl_c_says_how_to_go_on(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=heeding_interrupts,
     )
     log = tmp_path / "run" / "events.jsonl"
     deadline = time.monotonic() + 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,13 @@ def driver(folder: Path, trials: int, **settings) -> subprocess.Popen:
         text=True,
         cwd=ROOT,
         env=environment,
+        preexec_fn=heeding_interrupts,
     )
+
+
+def heeding_interrupts() -> None:
+    """Let Ctrl-C reach a process although the tests themselves may run in the background, where it is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for(process: subprocess.Popen, lines: int) -> None:
