@@ -19,7 +19,7 @@ from eclose.algebra.grammar.parsing import Parser, Use
 from eclose.algebra.grammar.productions import Production
 from eclose.algebra.grammar.smallest import Smallest
 from eclose.algebra.grammar.weighing import Weights, completions
-from eclose.algebra.terms import Term, intern
+from eclose.algebra.terms import Term, distinct, intern
 
 TRIES = 60  # draws of a subterm of one state before another state is tried
 MOST_FILLINGS = 64  # combinations of new children tried where a production is changed
@@ -160,8 +160,6 @@ class Variation:
 
     def _quality(self, term: Term) -> Any:
         quality: dict[Term, Any] = {}
-        from eclose.algebra.terms import distinct
-
         for node in distinct(term):
             symbol = self.parser.symbols.of_term(node)
             quality[node] = self.parser.constraints.state(symbol, [quality[child] for child in node.children])

@@ -17,13 +17,7 @@ VIEWS = frozenset({"flatten", "slice"})  # their values share the memory of thei
 
 def needed_steps(program: Program, taps: bool = False) -> list[int]:
     """Return the positions of the steps that lead to the output, and to side outputs where they are asked for."""
-    needed: set[int] = set()
-    pending = [program.output, *(program.taps.values() if taps else ())]
-    while pending:
-        value = pending.pop()
-        if value > 0 and value not in needed:
-            needed.add(value)
-            pending.extend(program.steps[value - 1].inputs)
+    needed = program.leading_to([program.output, *(program.taps.values() if taps else ())])
     return sorted(value - 1 for value in needed)
 
 

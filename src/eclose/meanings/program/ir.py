@@ -10,7 +10,7 @@ logits are `(classes,)`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -108,6 +108,17 @@ class Program:
     def shape(self, index: int) -> Shape:
         """Return the shape of a value."""
         return self.input_shape if index == 0 else self.steps[index - 1].shape
+
+    def leading_to(self, results: Iterable[int]) -> set[int]:
+        """Return the values that some values are computed from, themselves among them; the input is left out."""
+        needed: set[int] = set()
+        pending = list(results)
+        while pending:
+            value = pending.pop()
+            if value > 0 and value not in needed:
+                needed.add(value)
+                pending.extend(self.steps[value - 1].inputs)
+        return needed
 
     @property
     def output_shape(self) -> Shape:

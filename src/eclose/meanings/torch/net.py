@@ -201,7 +201,7 @@ def _stateless(module: nn.Module) -> bool:
 def _plan(program: Program, taps: bool) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """Return the steps that lead to a result, each with the values that are needed no more after it."""
     results = {program.output, *(program.taps.values() if taps else ())}
-    needed = _leading_to(program, results)
+    needed = program.leading_to(results)
     steps = [index for index in range(len(program.steps)) if index + 1 in needed]
     last: dict[int, int] = {}
     for index in steps:
@@ -213,17 +213,6 @@ def _plan(program: Program, taps: bool) -> tuple[tuple[int, tuple[int, ...]], ..
         if value not in results:
             finished.setdefault(index, []).append(value)
     return tuple((index, tuple(finished.get(index, ()))) for index in steps)
-
-
-def _leading_to(program: Program, results: set[int]) -> set[int]:
-    needed: set[int] = set()
-    pending = list(results)
-    while pending:
-        value = pending.pop()
-        if value > 0 and value not in needed:
-            needed.add(value)
-            pending.extend(program.steps[value - 1].inputs)
-    return needed
 
 
 __all__ = ["Net", "drop_path"]
