@@ -61,7 +61,7 @@ def test_what_stands_inside_another_alternative_need_not_be_decided():
 
 def test_wrong_decisions_are_refused():
     relaxed = ec.space("darts").relaxed()
-    with pytest.raises(RequestError, match="there is no decision 'normal/9_0'.*did you mean"):
+    with pytest.raises(RequestError, match=r"there is no decision 'normal/9_0'.*did you mean"):
         selected(relaxed, {"normal/9_0": 0})
     with pytest.raises(RequestError, match="takes one of its alternatives 0 to 6"):
         selected(relaxed, {"normal/2_0": 7})

@@ -40,7 +40,7 @@ def sites(term: Term) -> dict[str, Site]:
         name = node.get("name")
         if name is None:
             raise RequestError(
-                f"a {node.name} of this term has no name, so nothing can be said about it; a space's relaxed() names all"
+                f"a {node.name} of this term has no name, so nothing can be decided about it; space.relaxed() names all"
             )
         site = Site(str(name), node.name, node.children, int(node.get("k", 1)))
         other = found.setdefault(site.name, site)
