@@ -66,6 +66,8 @@ def single_layers() -> list[Single]:
         add("add", (4, *each(1)), (1, *sizes), broadcast=True)
         add("concat", x, (2, *sizes), x)
         add("slice", x, begin=1, end=3)
+        add("shuffle", x, groups=2)
+        add("shuffle", (12, *sizes), groups=3)
         add("shift", x, padding=tuple(n % 2 for n in sizes))
         add("shift", x)
         for kind in ("subsample", "zero"):

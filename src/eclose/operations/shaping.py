@@ -41,6 +41,18 @@ class Slice(nn.Module):
         return x[:, self.begin : self.end]
 
 
+class Shuffle(nn.Module):
+    """The channels of `groups` equal groups in turn: the first of each, then the second of each."""
+
+    def __init__(self, groups: int):
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `(N, C, *spatial)`; channel `i groups + g` is channel `i` of group `g`."""
+        return x.unflatten(1, (self.groups, -1)).transpose(1, 2).flatten(1, 2)
+
+
 class Shift(nn.Module):
     """Its input without the first row on every axis, with zero rows behind.
 
@@ -180,6 +192,7 @@ __all__ = [
     "Noise",
     "Resize",
     "Shift",
+    "Shuffle",
     "Slice",
     "Subsample",
     "Upsample",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from eclose.algebra.declarations import resolve
 from eclose.algebra.registry import Registry
 
-FAMILIES = ("wirings", "motifs", "convolutions", "functions", "sequences", "ends", "choices", "nasbench101")
+FAMILIES = ("wirings", "motifs", "convolutions", "functions", "sequences", "ends", "choices", "channels", "nasbench101")
 
 _registry: Registry | None = None
 

@@ -13,6 +13,7 @@ from eclose.meanings.program.ir import Program, Step
 
 PLACE = 2  # a place is an int64: two entries of a float32
 VIEWS = frozenset({"flatten", "slice"})  # their values share the memory of their input
+FREED = frozenset({"add", "zero", "shuffle"})  # need nothing afterwards; of a concat and its shuffle one stays
 
 
 def needed_steps(program: Program, taps: bool = False) -> list[int]:
@@ -61,7 +62,7 @@ def kept_entries(program: Program) -> int:
     kept = prod(program.input_shape)
     for index in needed_steps(program, taps=True):
         step = program.steps[index]
-        if step.layer not in VIEWS and step.layer not in ("add", "zero"):
+        if step.layer not in VIEWS and step.layer not in FREED:
             kept += prod(step.shape) + _inside(step)
     return kept
 

@@ -72,6 +72,7 @@ PRODUCTS: dict[str, CostRule] = {
     "add": nothing,
     "concat": nothing,
     "slice": nothing,
+    "shuffle": nothing,
     "shift": nothing,
     "subsample": nothing,
     "zero": nothing,

@@ -75,6 +75,13 @@ def total(layer: Layer, *inputs: Array) -> Array:
     return result
 
 
+def shuffle(layer: Layer, x: Array) -> Array:
+    """Take channel i of every group, for each i in turn."""
+    groups = layer.settings["groups"]
+    each = x.shape[1] // groups
+    return x[:, [group * each + i for i in range(each) for group in range(groups)]]
+
+
 def noise(layer: Layer, x: Array) -> Array:
     """Return independent N(0, 1)."""
     return layer.random.standard_normal((x.shape[0], *layer.shape))
@@ -147,6 +154,7 @@ RULES: dict[str, Rule] = {
     "add": total,
     "concat": lambda layer, *inputs: np.concatenate(inputs, axis=1),
     "slice": lambda layer, x: x[:, layer.settings["begin"] : layer.settings["end"]],
+    "shuffle": shuffle,
     "shift": windows.shift,
     "subsample": windows.subsample,
     "zero": lambda layer, x: np.zeros((x.shape[0], *layer.shape)),

@@ -177,6 +177,7 @@ _kind("binary", "a binary function of BINARY", rules.binary, "name", inputs=2, p
 _kind("add", "sum; with broadcast, axes of size 1 repeat", rules.total("a sum"), inputs=None, broadcast=False)
 _kind("concat", "one after the other on channels", rules.concat, inputs=None)
 _kind("slice", "channels begin to end", rules.channel_slice, "begin", "end")
+_kind("shuffle", "channel i of each of the groups, then channel i + 1 of each", rules.shuffle, "groups")
 _kind("shift", "x without its first row on every axis, then `padding` zero rows at the end", rules.shift, padding=())
 _kind("subsample", "x[..., ::s, ::s]", rules.strided, "stride")
 _kind("zero", "zeros of the subsampled input's shape", rules.strided, "stride")

@@ -211,6 +211,12 @@ def channel_slice(settings: Settings, shapes: Sequence[Shape]) -> Shape:
     return (end - begin, *shapes[0][1:])
 
 
+def shuffle(settings: Settings, shapes: Sequence[Shape]) -> Shape:
+    """The same shape; groups divide the channels."""
+    _divided("shuffle", settings["groups"], input=shapes[0][0])
+    return shapes[0]
+
+
 def upsample(settings: Settings, shapes: Sequence[Shape]) -> Shape:
     """Sizes times factor."""
     sizes = _spatial(shapes[0], "upsample")

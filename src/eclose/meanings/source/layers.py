@@ -302,6 +302,9 @@ RULES: dict[str, Rule] = {
     "add": add,
     "concat": concat,
     "slice": lambda layer: Written(f"{{0}}[:, {layer.settings['begin']}:{layer.settings['end']}]"),
+    "shuffle": lambda layer: Written(
+        f"{{0}}.unflatten(1, ({layer.settings['groups']}, -1)).transpose(1, 2).flatten(1, 2)"
+    ),
     "shift": shift,
     "subsample": lambda layer: Written(strided(layer)),
     "zero": lambda layer: Written(f"torch.zeros_like({strided(layer)})"),

@@ -126,6 +126,7 @@ BUILDERS: dict[str, Builder] = {
     "add": lambda settings, shapes: shaping.Add(),
     "concat": lambda settings, shapes: shaping.Concat(),
     "slice": lambda settings, shapes: shaping.Slice(settings["begin"], settings["end"]),
+    "shuffle": lambda settings, shapes: shaping.Shuffle(settings["groups"]),
     "shift": lambda settings, shapes: shaping.Shift(settings["padding"]),
     "subsample": lambda settings, shapes: shaping.Subsample(settings["stride"]),
     "zero": lambda settings, shapes: shaping.Zero(settings["stride"]),
