@@ -37,6 +37,7 @@ _PUBLIC = {
     "search": "eclose._api.search:search",
     "resume": "eclose._api.search:resume",
     "evaluate": "eclose._api.search:evaluate",
+    "compare": "eclose._api.comparing:compare",
     "register": "eclose._api.catalogues:register",
     "build": "eclose._api.networks:build",
     "cost": "eclose._api.networks:cost",
