@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from eclose.algebra.errors import RequestError
 from eclose.diagnose.hessian import dense, hutchinson, lanczos, product, spectrum
 
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
 
 def generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
@@ -216,6 +218,8 @@ def test_the_norm_is_of_the_eigenvalue_furthest_from_zero():
         assert found.largest == pytest.approx(0.2, rel=1e-3)
         assert found.norm == pytest.approx(50.0, rel=1e-3)
         assert found.trace == pytest.approx(float(values.sum()), rel=1e-9)  # 30 entries: exact with 32 samples
+        assert found.trace_error == 0.0
+        assert found.products <= 30
 
 
 def test_weight_decay_moves_every_eigenvalue():
@@ -260,9 +264,57 @@ def test_the_trace_is_estimated_without_bias_and_with_the_error_stated():
     assert 0.8 < float(scores.std()) < 1.25
 
 
+def test_the_trace_apart_from_a_subspace_is_that_of_the_rest():
+    matrix = with_eigenvalues(torch.linspace(-1, 3, 20, dtype=torch.float64))
+    rows, _ = torch.linalg.qr(torch.randn(20, 6, generator=generator(9), dtype=torch.float64))
+    rest = float(matrix.trace() - (rows.T @ matrix @ rows).trace())
+    found, error = hutchinson(matrix.mv, 20, 4000, dtype=torch.float64, apart=rows.T)
+    assert abs(found - rest) < 4 * error < 0.5
+
+
+def test_the_trace_of_a_spectrum_is_unbiased_and_closer_than_without_the_lanczos_basis():
+    values = torch.cat([torch.tensor([30.0, 20.0, -10.0]), torch.linspace(-0.1, 0.3, 57)]).double()
+    loss, tensors = quadratic(with_eigenvalues(values))
+    found = [spectrum(loss, tensors, seed=seed, samples=8) for seed in range(40)]
+    errors = torch.tensor([one.trace - float(values.sum()) for one in found])
+    stated = torch.tensor([one.trace_error for one in found])
+    assert abs(float(errors.mean())) < 4 * float(errors.std()) / 40**0.5
+    assert float(errors.pow(2).mean().sqrt()) < 2 * float(stated.pow(2).mean().sqrt())
+    matrix = with_eigenvalues(values)
+    assert float(stated.max()) < hutchinson(matrix.mv, 60, 8, dtype=torch.float64)[1] / 5
+
+
 def test_the_trace_of_a_diagonal_matrix_is_exact():
     diagonal = torch.arange(1.0, 6.0, dtype=torch.float64)
     assert hutchinson(lambda vector: diagonal * vector, 5, 2, dtype=torch.float64) == (15.0, 0.0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_numbers_do_not_depend_on_where_the_tensors_are(device):
+    """Nor on whether a network is convolutional and in training mode, as a supernet is when it is probed."""
+    drawn = generator(11)
+    layers = nn.ModuleList([nn.Sequential(nn.Conv2d(3, 3, 3, padding=1), nn.BatchNorm2d(3)) for _ in range(3)]).double()
+    for parameter in layers.parameters():
+        parameter.data = torch.randn(parameter.shape, generator=drawn, dtype=torch.float64)
+    images = torch.randn(8, 3, 6, 6, generator=drawn, dtype=torch.float64)
+    alphas = {f"edge{edge}": torch.randn(3, generator=drawn, dtype=torch.float64) for edge in range(8)}
+
+    def loss(point) -> Tensor:
+        hidden = images.to(point["edge0"])
+        for alpha in point.values():
+            theta = alpha.softmax(0)
+            hidden = hidden + theta[0] * layers[0](hidden) + theta[1] * layers[1](hidden).relu() + theta[2] * 0
+        return layers[2](hidden).tanh().pow(3).mean()
+
+    here = spectrum(loss, alphas, method="dense")
+    layers.to(device)
+    there = {name: alpha.to(device) for name, alpha in alphas.items()}
+    for method, samples in (("dense", 4), ("lanczos", 4), ("lanczos", 32)):
+        found = spectrum(loss, there, method=method, samples=samples)
+        assert found.largest == pytest.approx(here.largest, rel=1e-3)
+        assert found.norm == pytest.approx(here.norm, rel=1e-3)
+        assert abs(found.trace - here.trace) <= 6 * found.trace_error + 1e-6 * abs(here.trace)
+    assert dense(loss, there).device.type == device
 
 
 def test_the_same_seed_gives_the_same_numbers_and_the_global_state_is_untouched():

@@ -8,6 +8,8 @@ import torch
 from eclose.algebra.errors import RequestError
 from eclose.diagnose.landscape import directions, landscape
 
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
 
 def centre(dtype: torch.dtype = torch.float64) -> dict[str, torch.Tensor]:
     drawn = torch.Generator().manual_seed(7)
@@ -83,6 +85,16 @@ def test_the_point_in_the_middle_is_the_centre_itself():
     assert len(seen) == 25
     assert seen[12] is point
     assert all(entry.dtype == torch.float32 for entry in seen[0].values())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_seed_means_the_same_directions_on_every_device(device):
+    here = directions(centre(), 4)
+    there = directions({name: entry.to(device) for name, entry in centre().items()}, 4)
+    for one, other in zip(here[:2], there[:2], strict=True):
+        for name, entry in other.items():
+            assert entry.device.type == device
+            assert torch.equal(one[name], entry.cpu())
 
 
 def test_points_are_projected():

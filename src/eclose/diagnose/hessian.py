@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from eclose.algebra.errors import RequestError, did_you_mean
+from eclose.train.randomness import key_of
 
 Loss: TypeAlias = Callable[[Mapping[str, Tensor]], Tensor]
 Product: TypeAlias = Callable[[Tensor], Tensor]
@@ -135,6 +136,36 @@ def lanczos(
         dtype: of the vectors.
         device: of the vectors.
     """
+    found = _krylov(product, size, steps, tolerance, seed, dtype, device)
+    return found.largest, found.smallest
+
+
+@dataclass(frozen=True)
+class _Krylov:
+    """Where a Lanczos iteration ended.
+
+    Attributes:
+        largest: the largest Ritz value.
+        smallest: the smallest.
+        basis: orthonormal vectors as rows.
+        trace: of the matrix between these vectors, the sum of all Ritz values.
+    """
+
+    largest: float
+    smallest: float
+    basis: Tensor  # shape: (k, n)
+    trace: float
+
+
+def _krylov(
+    product: Product,
+    size: int,
+    steps: int | None,
+    tolerance: float,
+    seed: int,
+    dtype: torch.dtype,
+    device: torch.device | str,
+) -> _Krylov:
     if size < 1:
         raise RequestError(f"a matrix with eigenvalues has at least one row, not {size}")
     if steps is not None and steps < 1:
@@ -145,6 +176,7 @@ def lanczos(
     diagonal: list[float] = []
     beside: list[float] = []
     largest = smallest = 0.0
+    known = vector[None]
     agreeing = 0
     for _ in range(min(steps or size, size)):
         basis.append(vector)
@@ -167,7 +199,7 @@ def lanczos(
             break
         beside.append(length)
         vector = image / length
-    return largest, smallest
+    return _Krylov(largest, smallest, known, math.fsum(diagonal))
 
 
 def _ritz(diagonal: list[float], beside: list[float]) -> tuple[list[float], list[float]]:
@@ -188,6 +220,7 @@ def hutchinson(
     *,
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
+    apart: Tensor | None = None,  # shape: (k, n)
 ) -> tuple[float, float]:
     """Return an unbiased estimate of a symmetric matrix's trace, and its standard error.
 
@@ -200,11 +233,14 @@ def hutchinson(
         seed: of the vectors.
         dtype: of the vectors.
         device: of the vectors.
+        apart: orthonormal rows; the trace is then that on the space orthogonal to them.
     """
     if samples < 2:
         raise RequestError(f"a trace with a standard error needs at least 2 samples, not {samples}")
     signs = torch.randint(0, 2, (samples, size), generator=torch.Generator().manual_seed(seed)) * 2 - 1
     probes = signs.to(device=device, dtype=dtype)
+    if apart is not None:
+        probes = probes - (probes @ apart.T) @ apart
     found = torch.tensor([float(_finite(product(probe)) @ probe) for probe in probes], dtype=torch.float64)
     return float(found.mean()), float(found.std()) / math.sqrt(samples)
 
@@ -229,7 +265,7 @@ def spectrum(
         weight_decay: of the optimiser of the tensors: the loss has 1/2 wd |x|^2 besides, and H has wd I.
         steps: of the Lanczos iteration at most.
         tolerance: of the Lanczos iteration.
-        samples: of the trace; where there are no more entries than this, it is computed exactly.
+        samples: of the trace on the space that the Lanczos iteration leaves; exact where that has no more dimensions.
         seed: of the Lanczos iteration's first vector and of the trace's samples.
     """
     if method not in get_args(Method):
@@ -243,14 +279,10 @@ def spectrum(
         trace, error, used, products = float(matrix.trace()), 0.0, "dense", size
     else:
         times = _Counted(product(loss, tensors))
-        largest, smallest = lanczos(
-            times, size, steps=steps, tolerance=tolerance, seed=seed, dtype=dtype, device=device
-        )
-        if size <= samples:
-            rows = torch.eye(size, dtype=dtype, device=device)
-            trace, error = math.fsum(float(_finite(times(row)) @ row) for row in rows), 0.0
-        else:
-            trace, error = hutchinson(times, size, samples, seed, dtype=dtype, device=device)
+        found = _krylov(times, size, steps, tolerance, seed, dtype, device)
+        largest, smallest = found.largest, found.smallest
+        rest, error = _rest_of_trace(times, found.basis, samples, seed)
+        trace = found.trace + rest
         used, products = "lanczos", times.calls
     largest, smallest = largest + weight_decay, smallest + weight_decay
     return Spectrum(
@@ -262,6 +294,21 @@ def spectrum(
         method=used,
         products=products,
     )
+
+
+def _rest_of_trace(times: Product, basis: Tensor, samples: int, seed: int) -> tuple[float, float]:
+    """Return the trace on the space orthogonal to a Lanczos basis, and its standard error.
+
+    The basis holds the eigenvectors that matter, so that only what is small is left to chance, as in Hutch++ (Meyer et
+    al., 2021). Where no more dimensions are left than there would be samples, nothing is.
+    """
+    count, size = basis.shape
+    if size - count > samples:
+        key = key_of(seed, "trace")  # samples that do not depend on the basis
+        return hutchinson(times, size, samples, key, dtype=basis.dtype, device=basis.device, apart=basis)
+    whole, _ = torch.linalg.qr(basis.T.to(device="cpu", dtype=torch.float64), mode="complete")
+    rows = whole.T[count:].to(basis)
+    return math.fsum(float(_finite(times(row)) @ row) for row in rows), 0.0
 
 
 class _Counted:
