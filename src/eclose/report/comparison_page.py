@@ -156,9 +156,11 @@ def _differences(found: Plain) -> Markup:
         return element("p", "There are no two rows to compare.", class_="soft")
     exact = all(pair["exact"] for pair in found["pairs"])
     how = "over all patterns of signs" if exact else "over patterns of signs, drawn where there are too many"
+    count = len(found["pairs"])
+    corrected = f"; corrected for {count} pairs by Holm's method" if count > 1 else ""
     remark = (
         f"First minus second, paired by the searches' seeds; a network that nobody searched for stands at every seed. "
-        f"p is that of the two-sided sign-flip test {how}; corrected for {len(found['pairs'])} pairs by Holm's method. "
+        f"p is that of the two-sided sign-flip test {how}{corrected}. "
         f"Better is named where the corrected p is at most 0.05."
     )
     numeric = range(1, len(PAIRS) - 1)
