@@ -1,0 +1,1 @@
+"""Gradient-based search: relaxed supernets, how their decisions are weighted, updated and taken."""
