@@ -198,7 +198,7 @@ def test_networks_found_by_training_can_be_looked_up(tmp_path):
     assert found.request["retrain_seeds"] == []
     assert any("One search each" in note for note in found.notes)
     other = ec.Task((images + 1, np.arange(40) % 10), (images[:20], np.arange(20) % 10), classes=10)
-    with pytest.raises(RequestError, match="another comparison .fingerprint"):
+    with pytest.raises(RequestError, match=r"another comparison \(fingerprint"):
         ec.compare("nasbench201", other, "random", out=tmp_path / "c", **options)
 
 

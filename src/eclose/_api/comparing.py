@@ -213,6 +213,8 @@ def _found(plan: Plan, path: Path, seed: int) -> Found:
     found.term = run.best_term
     if record.best is not None:
         found.score = record.best.objectives.get(record.objective)
+    for event in run.of_kind("search-end"):  # of a search without trials
+        found.score = event.get("score")
     return found
 
 
