@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from eclose._api.drivers import DRIVERS, Watch
 from eclose._api.handle import Best, RunHandle
 from eclose._api.requests import as_folder, as_term, refuse_unwritable
-from eclose._api.search_request import OWN, Parts, SearchRequest, assembled, resolved
+from eclose._api.search_request import GRADIENT, OWN, Parts, SearchRequest, assembled, resolved
 from eclose.algebra.errors import RequestError
 from eclose.algebra.terms import Term
 from eclose.runs import Run
 from eclose.spaces import Space
 from eclose.spaces import space as named_space
-from eclose.strategies import make
-
-Watch = Callable[[str, Any], None]
-"""Told what happens: `("trial", study.Progress)`, `("epoch", (epoch, epochs, figures))`, `("phase", text)`."""
+from eclose.strategies import STRATEGIES
 
 
 def search(
@@ -59,12 +57,13 @@ def search(
         )
     if not as_folder(out):
         raise RequestError(f"out= is the path of a folder, not {out!r}")
-    run = Run.create(out, parts.request.plain(), grammar=parts.space.grammar.source.text, threads=1)
+    threads = _threads(parts.request.strategy)
+    run = Run.create(out, parts.request.plain(), grammar=parts.space.grammar.source.text, threads=threads)
     try:
         with run:
             return _go(parts, run, watch)
     except RequestError:
-        if not run.of_kind("proposed"):
+        if not run.of_kind("proposed") and not run.of_kind("epoch"):
             shutil.rmtree(run.path, ignore_errors=True)  # nothing was begun; the corrected request finds it free
         raise
 
@@ -86,8 +85,14 @@ def resume(
         watch: told what happens.
         code: the user's modules that the run began with.
     """
-    with Run.resume(path, force=force, threads=1, code=code) as run:
+    threads = _threads(Run.open(path).request.get("strategy", ""))
+    with Run.resume(path, force=force, threads=threads, code=code) as run:
         return _go(_parts(run, task), run, watch)
+
+
+def _threads(strategy: str) -> int | None:
+    """Return the threads that compute: one a trial, or all there are for a single supernet (None)."""
+    return None if strategy in STRATEGIES and STRATEGIES.get(strategy).kind == GRADIENT else 1
 
 
 def _parts(run: Run, task: Any = None) -> Parts:
@@ -115,38 +120,9 @@ def _parts(run: Run, task: Any = None) -> Parts:
 
 def _go(parts: Parts, run: Run | None, watch: Watch | None) -> RunHandle:
     """Search, train the best, write the report."""
-    from eclose.study.executors import InProcess
-    from eclose.study.results import Objective
-    from eclose.study.study import Study
-    from eclose.study.workers import WorkerProcesses
-
-    request = parts.request
-    objective = Objective(*next(iter(request.objectives.items())))
-    executor: Any = InProcess()
-    if request.workers > 1 or request.memory_limit or request.time_limit:
-        executor = WorkerProcesses(
-            request.workers,
-            memory_limit=request.memory_limit and request.memory_limit * 2**20,
-            time_limit=request.time_limit,
-            imports=request.code,
-        )
-    study = Study(
-        parts.space,
-        parts.evaluator,
-        make(request.strategy, parts.space, objective, **request.settings),
-        seed=request.seed,
-        run=run,
-        storage=request.storage,
-        executor=executor,
-        lag=request.lag,
-        asynchronous=request.asynchronous,
-        duplicates=request.duplicates,
-        objectives=request.objectives,
-    )
     guard = nullcontext() if getattr(parts.task, "tabular", False) else parts.task.searching()
     with guard:
-        study.run(request.budget, None if watch is None else lambda happened: watch("trial", happened))
-    best = Best(study.best.term, dict(study.best.result.objectives if study.best.result else {}), objective.name)
+        best, history = DRIVERS[STRATEGIES.get(parts.request.strategy).kind](parts, run, watch)
     final = _final(parts, run, best, watch)
     if run is not None:
         if not run.of_kind("end"):
@@ -154,7 +130,7 @@ def _go(parts: Parts, run: Run | None, watch: Watch | None) -> RunHandle:
         from eclose.report import write_report
 
         write_report(run)
-    return RunHandle(parts, None if run is None else run.path, best, study.history, final)
+    return RunHandle(parts, None if run is None else run.path, best, history, final)
 
 
 def _final(parts: Parts, run: Run | None, best: Best, watch: Watch | None) -> dict[str, Any] | None:
@@ -177,6 +153,11 @@ def _final(parts: Parts, run: Run | None, best: Best, watch: Watch | None) -> di
     return final
 
 
+def _final_checkpoint(parts: Parts) -> str:
+    """Return the file of the final training's state: a supernet's own state is in `checkpoint.pt`."""
+    return "final.pt" if STRATEGIES.get(parts.request.strategy).kind == GRADIENT else "checkpoint.pt"
+
+
 def _retrained(parts: Parts, run: Run | None, best: Best, settings: Any, watch: Watch | None) -> dict[str, Any]:
     """Train the best network on all that a search may see, measure it on what it may not."""
     from eclose.study.executors import limit_threads
@@ -184,7 +165,11 @@ def _retrained(parts: Parts, run: Run | None, best: Best, settings: Any, watch: 
 
     task, part = parts.task, "test" if parts.task.has("test") else "valid"
     net = parts.evaluator.network(best.term, parts.request.seed)
-    told = {event["epoch"] for event in run.of_kind("epoch")} if run is not None else set()
+    told = (
+        {event["epoch"] for event in run.of_kind("epoch") if event.get("phase") == "final"}
+        if run is not None
+        else set()
+    )
 
     def finished(epoch: int, figures: dict[str, float]) -> None:
         if run is not None and epoch not in told:
@@ -202,7 +187,7 @@ def _retrained(parts: Parts, run: Run | None, best: Best, settings: Any, watch: 
             device=parts.request.device,
             train_on="search" if part == "test" else "train",
             measure_on=part,
-            checkpoint=None if run is None else run.path / "checkpoint.pt",
+            checkpoint=None if run is None else run.path / _final_checkpoint(parts),
             on_epoch=finished,
         )
     finally:

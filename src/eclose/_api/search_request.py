@@ -90,6 +90,10 @@ class SearchRequest:
         return cls(**{**values, "code": tuple(values.get("code", ()))})
 
 
+GRADIENT = "gradient"
+TRIALS = ("budget", "workers", "lag", "asynchronous", "duplicates", "objectives", "storage", "memory_limit",
+          "time_limit")  # fmt: skip
+"""Options that say how trials are done; a search without trials has no use for them."""
 OPTIONS = (
     "budget",
     "workers",
@@ -155,6 +159,11 @@ def resolved(space: Any, task: Any, strategy: str, seed: int, given: Mapping[str
     learned = _task(task, data)
     tabular = bool(getattr(learned, "tabular", False))
     options, settings, training = _sorted(given, named.settings, tabular)
+    if named.kind == GRADIENT:
+        _refuse_options(strategy, learned, tabular, options)
+        from eclose.strategies.gradient.named import recipe_of
+
+        settings = recipe_of(named, place.name, settings).plain()
     protocol_name = options.pop("protocol", None)
     for key in ("protocol", "retrain", "device", "data"):
         if tabular and given.get(key) is not None:
@@ -173,9 +182,25 @@ def resolved(space: Any, task: Any, strategy: str, seed: int, given: Mapping[str
         **_typed(options),
     )
     parts = assembled(request, place, learned)
-    if not tabular:
+    if named.kind == GRADIENT:
+        from eclose._api.drivers import refuse_gradient_misfits
+
+        refuse_gradient_misfits(parts)
+    elif not tabular:
         _refuse_misfits(parts)
     return parts
+
+
+def _refuse_options(strategy: str, task: Any, tabular: bool, options: Mapping[str, Any]) -> None:
+    """Raise where a search that trains one supernet is given what belongs to one of many trials."""
+    if tabular:
+        raise RequestError(
+            f"{strategy} trains a supernet, and {task.name} is a table with nothing to train on; search on the data "
+            "(--task cifar10), then look what it finds up with `eclose compare --table` or `eclose diagnose`"
+        )
+    for key in TRIALS:
+        if options.get(key) is not None:
+            raise RequestError(f"{strategy} trains one supernet, so {key}= means nothing; epochs= says how long")
 
 
 def _refuse_misfits(parts: Parts) -> None:

@@ -18,12 +18,15 @@ class MixtureWeights:
     """The weights of one choice for one forward pass.
 
     Attributes:
-        values: one weight an alternative, shape `(K,)`.
+        values: one weight an alternative, shape `(K,)`; None is the plain sum of what is evaluated.
         selected: the alternatives that are evaluated at all (hard weights); None evaluates every one.
+        leak: a scalar that is added to the mixture everywhere. Its value is zero; it hands a gradient to weights whose
+            alternatives were not evaluated.
     """
 
-    values: Tensor  # shape: (K,)
+    values: Tensor | None = None  # shape: (K,)
     selected: tuple[int, ...] | None = None
+    leak: Tensor | None = None  # shape: ()
 
     def needs(self, alternative: int) -> bool:
         """Return whether an alternative is evaluated."""
@@ -50,9 +53,9 @@ class Mixture(nn.Module):
         for alternative, value in zip(self.alternatives, inputs, strict=True):
             if value is None or not weights.needs(alternative):
                 continue
-            part = value * weights.values[alternative]
+            part = value if weights.values is None else value * weights.values[alternative]
             total = part if total is None else total + part
-        return total
+        return total if total is None or weights.leak is None else total + weights.leak
 
     def extra_repr(self) -> str:
         """Show the alternatives."""
@@ -123,19 +126,23 @@ def checked_weights(
         weights = given[name]
         if not isinstance(weights, MixtureWeights):
             weights = MixtureWeights(weights)
-        values = weights.values
-        if not isinstance(values, Tensor):
-            raise ValueError(f"choice {name!r} needs its weights as a tensor, not as {type(values).__name__}")
-        if values.shape != (count,):
-            raise ValueError(f"choice {name!r} needs weights of shape ({count},), not {tuple(values.shape)}")
-        if values.device.type == "cpu" and not torch.compiler.is_compiling() and not values.isfinite().all():
-            raise ValueError(f"choice {name!r} has weights that are no numbers: {values.tolist()}")
+        if weights.values is not None:
+            _refuse_wrong(name, count, weights.values)
         if weights.selected is not None and not all(0 <= index < count for index in weights.selected):
             raise ValueError(f"choice {name!r} has alternatives 0 to {count - 1}; selected are {weights.selected}")
         if weights.selected is not None and not weights.selected:
             raise ValueError(f"choice {name!r} needs at least one selected alternative")
         result[name] = weights
     return result
+
+
+def _refuse_wrong(name: str, count: int, values: Tensor) -> None:
+    if not isinstance(values, Tensor):
+        raise ValueError(f"choice {name!r} needs its weights as a tensor, not as {type(values).__name__}")
+    if values.shape != (count,):
+        raise ValueError(f"choice {name!r} needs weights of shape ({count},), not {tuple(values.shape)}")
+    if values.device.type == "cpu" and not torch.compiler.is_compiling() and not values.isfinite().all():
+        raise ValueError(f"choice {name!r} has weights that are no numbers: {values.tolist()}")
 
 
 __all__ = ["Alphas", "Mixture", "MixtureWeights", "checked_weights", "softmax_weights"]

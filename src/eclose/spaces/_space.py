@@ -84,6 +84,11 @@ class Space:
         """The options of the skeleton with their defaults at search size."""
         return {**self._defaults(), **self.sizes["search"]}
 
+    @property
+    def supernet_options(self) -> dict[str, Any]:
+        """The options of the skeleton around a supernet, beside those that it has anyway."""
+        return {**self.sizes["search"], **self._supernet}
+
     def __repr__(self) -> str:
         return f"<space {self.name}: {self.description}>"
 

@@ -20,9 +20,11 @@ class NamedStrategy:
 
     Attributes:
         name: what the catalogue calls it.
-        kind: `"black-box"` for an ask/tell object over terms.
-        build: `build(space, objective, **settings)` makes a fresh one.
+        kind: `"black-box"` for an ask/tell object over terms, `"gradient"` for a recipe of a supernet's training.
+        build: `build(space, objective, **settings)` makes a fresh one; of a recipe, `build(**settings)`.
         settings: setting -> default.
+        settings_of_paper: those of a recipe that differ from first-order DARTS.
+        spaces: of a recipe, what differs on a space.
         explanation: how it searches, and what the settings do.
         source: the paper it comes from.
     """
@@ -31,6 +33,8 @@ class NamedStrategy:
     kind: str = "black-box"
     build: Callable[..., Any]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    settings_of_paper: Mapping[str, Any] = field(default_factory=dict)
+    spaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     explanation: str = ""
     source: str = ""
 
@@ -42,6 +46,30 @@ for _name, _reference, _description in (
     ("reinforce", "reinforce:REINFORCE", "a policy over the decisions of a small grammar, trained by policy gradient"),
 ):
     STRATEGIES.add(_name, f"eclose.strategies.blackbox.{_reference}", _description)
+for _name, _reference, _description in (
+    ("darts", "DARTS", "a softmax mixture, alphas on the validation loss, first order"),
+    ("darts-2nd", "DARTS_SECOND", "the same through a virtual step of the weights, second order"),
+    ("snas", "SNAS", "Gumbel-softmax samples, a single level"),
+    ("gdas", "GDAS", "one path by Gumbel noise with the gradient of the soft weights"),
+    ("dsnas", "DSNAS", "one path by its probability, score-function gradient, early fixing"),
+    ("pc-darts", "PC_DARTS", "a quarter of the channels, edge normalisation"),
+    ("drnas", "DRNAS", "mixtures drawn from a learned Dirichlet distribution"),
+    ("drnas-progressive", "DRNAS_PROGRESSIVE", "the same in stages with fewer operations and more channels"),
+    ("sdarts-rs", "SDARTS_RS", "weights trained under randomly perturbed mixtures"),
+    ("sdarts-adv", "SDARTS_ADV", "weights trained under the worst mixtures nearby"),
+    ("gaea", "GAEA", "weights on the simplex, moved by exponentiated gradient"),
+    ("gaea-pc-darts", "GAEA_PC_DARTS", "the same for operations and edges of pc-darts"),
+    ("nasp", "NASP", "proximal steps: the largest alpha alone is evaluated"),
+    ("proxyless", "PROXYLESS", "one path for the weights, two for the alphas"),
+    ("rs-ws", "RS_WS", "random search with shared weights"),
+    ("enas", "ENAS", "paths drawn by a recurrent controller"),
+    ("r-darts-dp", "R_DARTS_DP", "darts with cutout and drop-path in the supernet"),
+    ("r-darts-l2", "R_DARTS_L2", "darts with more weight decay"),
+    ("darts-es", "DARTS_ES", "darts, stopped by the curvature of the validation loss"),
+    ("darts-ada", "DARTS_ADA", "darts that goes back and regularises more where the curvature says so"),
+    ("supernet-sgd", "SUPERNET_SGD", "weights and alphas together on the training loss"),
+):
+    STRATEGIES.add(_name, f"eclose.strategies.gradient.named:{_reference}", _description)
 
 
 def make(name: str, space: Any, objective: Any = None, **settings: Any) -> Any:
@@ -54,6 +82,8 @@ def make(name: str, space: Any, objective: Any = None, **settings: Any) -> Any:
         settings: to set otherwise than by default.
     """
     found = STRATEGIES.get(name)
+    if found.kind != "black-box":
+        raise RequestError(f"strategy {name!r} trains a supernet; it proposes no terms to be asked for")
     for setting in settings:
         if setting not in found.settings:
             listed = ", ".join(f"{key}={value!r}" for key, value in found.settings.items()) or "none"
@@ -71,7 +101,14 @@ def explained(name: str) -> str:
     found = STRATEGIES.get(name)
     lines = [f"{found.name} ({found.kind})", *(f"  {line}" for line in found.explanation.strip().splitlines())]
     width = max((len(key) for key in found.settings), default=0)
-    lines += [f"  {key:<{width}} = {value!r}" for key, value in found.settings.items()] or ["  no settings"]
+    own = found.settings_of_paper
+    rest = {key: value for key, value in found.settings.items() if key not in own}
+    lines += [f"  {key:<{width}} = {value!r}" for key, value in own.items()]
+    if own:
+        lines.append("  and as in every gradient search:")
+    lines += [f"  {key:<{width}} = {value!r}" for key, value in rest.items()] or ["  no settings"]
+    for space, changes in found.spaces.items():
+        lines.append(f"  on {space}: " + ", ".join(f"{key}={value!r}" for key, value in changes.items()))
     return "\n".join([*lines, f"  source: {found.source}"])
 
 

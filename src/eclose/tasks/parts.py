@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from eclose.algebra.errors import EcloseError, RequestError
 from eclose.tasks.checks import as_tensor, check_pair, one_line
+from eclose.tasks.splits import split
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -325,6 +326,28 @@ class Part:
         """Return the user's own `DataLoader`, or None."""
         self._allowed(self.name)
         return self._source.loader()
+
+    def cut(self, share: float | int, seed: int, names: tuple[str, str]) -> tuple[Part, Part]:
+        """Return what is kept and what is held out of this part, as parts with names of their own.
+
+        Args:
+            share: the share (or number) of items held out, where classes are known every class giving its own.
+            seed: another seed holds out other items.
+            names: of the two.
+        """
+        self._allowed(self.name)
+        if isinstance(self._source, Batches):
+            raise RequestError("a loader cannot be cut in two: its batches are its own; give arrays or a dataset")
+        kept, held = split(len(self._source), share, seed, known_labels(self._source))
+        first, second = (
+            Part(name, self._source.take(rows), self._allowed_as(self.name))
+            for name, rows in zip(names, (kept, held), strict=True)
+        )
+        return first, second
+
+    def _allowed_as(self, name: str) -> Callable[[str], None]:
+        """Return a guard that lets a piece be read whenever the whole may be."""
+        return lambda _: self._allowed(name)
 
     def batches(self, size: int) -> Iterator[tuple[Any, Any]]:
         """Yield the items in order, `size` at a time: for looking at data, not for training."""

@@ -123,6 +123,11 @@ class Group:
         """The learning rate of the step last prepared."""
         return self._value
 
+    @property
+    def device_rate(self) -> float | Tensor:
+        """The learning rate as the optimiser reads it: on a GPU a tensor, so that a captured step follows it."""
+        return self._rate
+
     def prepare(self, position: Position) -> None:
         """Set the learning rate of the next step; nothing happens where it has not changed."""
         value = float(self.schedule(position))

@@ -56,7 +56,9 @@ class Loop:
         step: what one step does.
         groups: the parameters that move.
         feeds: where batches come from; `"train"` sets the number of steps of an epoch.
-        epochs: of the whole training.
+        epochs: of the whole training, which schedules refer to.
+        first: the epoch it begins with, where others took those before it.
+        until: the epoch before which it ends, where others go on; None for the end.
         seed: all randomness of the model (dropout, drop-path) is a function of it and the epoch.
         precision: `"float32"`, `"mixed"`, `"bfloat16"` or `"float16"`.
         measure: outputs and targets to (sum, count) of the score, or None.
@@ -78,6 +80,8 @@ class Loop:
         feeds: Mapping[str, Feed],
         *,
         epochs: int,
+        first: int = 0,
+        until: int | None = None,
         seed: int = 0,
         precision: str = "float32",
         measure: Measure | None = None,
@@ -97,6 +101,7 @@ class Loop:
         self.model, self.step, self.feeds = model, step, dict(feeds)
         self.groups = {group.name: group for group in groups}
         self.epochs, self.seed, self.accumulate = epochs, seed, accumulate
+        self.until = epochs if until is None else until
         self.callbacks = list(callbacks)
         self.device = groups[0].tensors[0].device
         self.notes: list[str] = []
@@ -105,7 +110,7 @@ class Loop:
             self.notes.append(found.note)
         self._dtype = found.dtype
         self.scaler = torch.amp.GradScaler(self.device.type) if found.scaled else None
-        self.position = Position(0, 0, epochs, self.feeds["train"].steps)
+        self.position = Position(first, 0, epochs, self.feeds["train"].steps)
         self.meters = {part.name: Meter(self.device, measure) for part in step.parts}
         self._stopped = ""
         wanted = capture != "off" and self.device.type == "cuda"
@@ -203,6 +208,11 @@ class Loop:
         """End the training after the present epoch."""
         self._stopped = reason
 
+    @property
+    def stopped(self) -> str:
+        """Why the training was ended early, or nothing."""
+        return self._stopped
+
     # The training
 
     def run(
@@ -227,14 +237,14 @@ class Loop:
                 figures = dict(kept["figures"])
                 self.load_state_dict(kept["loop"])
             written = time.monotonic()
-            while self.position.epoch < self.epochs and not self._stopped:
+            while self.position.epoch < self.until and not self._stopped:
                 epoch = self.position.epoch
                 figures = self._epoch()
                 if on_epoch is not None:
                     figures = {**figures, **(on_epoch(epoch, figures) or {})}
                 for callback in self.callbacks:
                     callback.after_epoch(self, figures)
-                last = self.position.epoch == self.epochs or bool(self._stopped)
+                last = self.position.epoch == self.until or bool(self._stopped)
                 if checkpoints is not None and (last or time.monotonic() - written >= every):
                     checkpoints.write({"figures": figures, "loop": self.state_dict()})
                     written = time.monotonic()

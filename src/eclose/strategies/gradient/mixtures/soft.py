@@ -1,0 +1,95 @@
+"""Mixtures that evaluate every alternative: their weights are points of the simplex."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from eclose.strategies.gradient.mixtures.annealed import Annealed
+from eclose.strategies.gradient.mixtures.rule import Level, MixtureRule
+from eclose.strategies.gradient.recipe import Recipe
+from eclose.strategies.gradient.supernet import Site
+from eclose.train.callbacks import Callback
+from eclose.train.schedules import Linear
+
+SMALLEST = 1e-20  # below it a uniform draw has no finite Gumbel value in float32
+
+
+class Softmax(MixtureRule):
+    """theta = softmax(alpha) (Liu et al. 2019)."""
+
+
+def gumbel_like(rows: Tensor) -> Tensor:
+    """Return Gumbel noise G = -log(-log U)."""
+    uniform = torch.rand_like(rows).clamp_(SMALLEST, 1.0 - 2.0**-24)
+    return -torch.log(-torch.log(uniform))
+
+
+class Gumbel(MixtureRule):
+    """theta = softmax((log p + G) / tau), p = softmax(alpha): one sample a forward pass for each alpha (Xie et al. 2019).
+
+    What log p is up to a constant makes no difference, so the alphas are log p.
+    """
+
+    def __init__(self, sites: Mapping[str, Site], recipe: Recipe):
+        super().__init__(sites, recipe)
+        self.temperature = Annealed(Linear(recipe.temperature, recipe.temperature_end), recipe.temperature)
+
+    def callbacks(self) -> Sequence[Callback]:
+        """The annealing of the temperature."""
+        return (self.temperature,)
+
+    def thetas(self, alphas: Mapping[str, Tensor], level: Level) -> dict[str, Tensor]:
+        """Draw the weights of a step."""
+        return self.by_rows(alphas, self.drawn)
+
+    def drawn(self, rows: Tensor) -> Tensor:
+        """Return a sample for each row of logits."""
+        noisy = torch.log_softmax(rows, -1) + gumbel_like(rows)
+        return torch.softmax(noisy / self.temperature.like(rows), -1)
+
+
+def concentration(alpha: Tensor) -> Tensor:
+    """Return the Dirichlet concentration c = elu(alpha) + 1, which is above 0; alpha = 0 is the uniform distribution."""
+    return functional.elu(alpha) + 1.0
+
+
+class DirichletSample(MixtureRule):
+    """theta ~ Dir(elu(alpha) + 1) with the pathwise gradient (Chen et al. 2021); its mean c / sum(c) in evaluation."""
+
+    def thetas(self, alphas: Mapping[str, Tensor], level: Level) -> dict[str, Tensor]:
+        """Draw the weights of a step."""
+        return self.by_rows(alphas, self.drawn)
+
+    def drawn(self, rows: Tensor) -> Tensor:
+        """Return a sample for each row of parameters; the gradient is the implicit derivative of the distribution."""
+        return torch.distributions.Dirichlet(concentration(rows), validate_args=False).rsample()
+
+    def expected(self, alphas: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the means."""
+
+        def mean(rows: Tensor) -> Tensor:
+            found = concentration(rows)
+            return found / found.sum(-1, keepdim=True)
+
+        return self.by_rows(alphas, mean)
+
+
+class Simplex(MixtureRule):
+    """The parameters are the weights; exponentiated gradient keeps them on the simplex (Li et al. 2021)."""
+
+    def initialise(self, alphas: Mapping[str, nn.Parameter], generator: torch.Generator) -> None:
+        """Begin with equal weights."""
+        with torch.no_grad():
+            for alpha in alphas.values():
+                alpha.fill_(1.0 / alpha.numel())
+
+    def expected(self, alphas: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the parameters."""
+        return self.by_rows(alphas, lambda rows: rows)
+
+
+__all__ = ["DirichletSample", "Gumbel", "Simplex", "Softmax", "concentration", "gumbel_like"]

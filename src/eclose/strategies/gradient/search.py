@@ -1,0 +1,402 @@
+"""A gradient search: a supernet, the training loop with the parts of a recipe, a term at the end.
+
+Stages, returns of a guard and resumes are all the same thing here: a loop that takes up a state and runs on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from eclose.algebra.errors import RequestError
+from eclose.algebra.terms import Term
+from eclose.operations.groups import weights as weights_of
+from eclose.runs import Run
+from eclose.runs.files import replace_file
+from eclose.spaces import Space
+from eclose.strategies.gradient.decisions import Decisions
+from eclose.strategies.gradient.guards import LARGEST_WEIGHT_DECAY, WEIGHT_DECAY_FACTOR, Guard, guard
+from eclose.strategies.gradient.mixtures import MixtureRule, mixture
+from eclose.strategies.gradient.optimisers import architecture_optimiser
+from eclose.strategies.gradient.perturbations import Perturbation, perturbation
+from eclose.strategies.gradient.probe import Probe
+from eclose.strategies.gradient.progress import next_stage
+from eclose.strategies.gradient.recipe import Recipe, Stage, stages_of
+from eclose.strategies.gradient.regularisers import regulariser
+from eclose.strategies.gradient.selection import Context, select
+from eclose.strategies.gradient.steps import ALPHAS, WEIGHTS, step_of
+from eclose.strategies.gradient.supernet import Supernet, supernet
+from eclose.strategies.gradient.watching import Watching
+from eclose.tasks import Task
+from eclose.train.callbacks import Callback, DropPath
+from eclose.train.data import Feed
+from eclose.train.groups import SGD, Group
+from eclose.train.loop import Loop
+from eclose.train.protocols import Protocol
+from eclose.train.randomness import key_of
+from eclose.train.schedules import Constant, Cosine, Linear
+from eclose.train.steps import TaskObjective
+from eclose.train.training import as_device, load_state, make_feed, save_state
+
+FORMAT = 1
+HELD_BATCH = 500  # items that are scored at a time
+
+Watch = Callable[[str, Any], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a gradient search gave.
+
+    Attributes:
+        term: the selected architecture.
+        decisions: what each decision keeps.
+        score: of that architecture with the supernet's weights on the data of the alphas, by the task's metric.
+        epochs: that were searched.
+        reason: why it ended early, or nothing.
+        notes: what was asked for and is not done, and why.
+    """
+
+    term: Term
+    decisions: Decisions
+    score: float
+    epochs: int
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class Shelf:
+    """The states of epochs that are kept: files in a run's folder, or in memory without one."""
+
+    folder: Path | None
+    memory: dict[int, Any] = field(default_factory=dict)
+
+    def write(self, epochs: int, content: Any) -> None:
+        """Keep a state."""
+        if self.folder is None:
+            self.memory[epochs] = _copied(content)
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        replace_file(self.path(epochs), lambda path: save_state(content, path))
+
+    def read(self, epochs: int) -> Any:
+        """Return a state."""
+        if self.folder is None:
+            return _copied(self.memory[epochs])
+        return load_state(self.path(epochs))
+
+    def path(self, epochs: int) -> Path:
+        """Return the file of a state."""
+        assert self.folder is not None
+        return self.folder / f"epoch-{epochs:04d}.pt"
+
+
+def _copied(content: Any) -> Any:
+    if isinstance(content, torch.Tensor):
+        return content.detach().clone()
+    if isinstance(content, Mapping):
+        return {key: _copied(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return type(content)(_copied(value) for value in content)
+    return content
+
+
+class Kept(Callback):
+    """Keeps the state of every so many epochs on a shelf, and that of the last."""
+
+    def __init__(self, shelf: Shelf, every: int, stage: int, rule: MixtureRule):
+        self.shelf, self.every, self.stage, self.rule = shelf, every, stage, rule
+
+    def after_epoch(self, loop: Loop, metrics: Mapping[str, float]) -> None:
+        """Keep the state where its turn has come."""
+        epochs = loop.position.epoch
+        if epochs == loop.epochs or loop.stopped or (self.every and epochs % self.every == 0):
+            self.shelf.write(
+                epochs,
+                {"format": FORMAT, "epochs": epochs, "stage": self.stage, "rule": self.rule.state_dict(),
+                 "loop": loop.state_dict()},
+            )  # fmt: skip
+
+
+class RuleState(Callback):
+    """Lets what a mixture remembers survive a resume."""
+
+    def __init__(self, rule: MixtureRule):
+        self.rule = rule
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the mixture's state."""
+        return self.rule.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up a state."""
+        self.rule.load_state_dict(state)
+
+
+@dataclass
+class Checkpoint:
+    """Where a loop's state goes: the run's checkpoint, together with what the search itself remembers."""
+
+    run: Run | None
+    outer: Callable[[], dict[str, Any]]
+    first: Any = None
+
+    def read(self) -> Any:
+        """Return the state to begin with, once."""
+        found, self.first = self.first, None
+        return found
+
+    def write(self, content: Any) -> None:
+        """Keep a state."""
+        if self.run is not None:
+            self.run.checkpoint({**self.outer(), "content": content}, save_state)
+
+
+class GradientSearch:
+    """One search.
+
+    Args:
+        space: what is searched.
+        task: what is learned.
+        recipe: how.
+        seed: of everything.
+        device: where; the GPU where there is one.
+        run: the folder that keeps it, or None.
+        watch: told what happens.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        task: Task,
+        recipe: Recipe,
+        *,
+        seed: int = 0,
+        device: str | None = None,
+        run: Run | None = None,
+        watch: Watch | None = None,
+    ):
+        self.space, self.task, self.recipe, self.seed = space, task, recipe, seed
+        self.device, self.run, self.watch = as_device(device), run, watch
+        self.stages = stages_of(recipe)
+        self.shelf = Shelf(None if run is None else run.path / "checkpoints")
+        self.returns: list[dict[str, Any]] = []
+        self.plain = TaskObjective(task.loss)
+        self.notes: list[str] = []
+        self.history: list[dict[str, Any]] = []
+        self._feeds: dict[str, Feed] | None = None
+
+    # The search
+
+    def search(self) -> Found:
+        """Search to the end, or on from where an interrupted search was."""
+        state = self.run.restore(load_state) if self.run is not None else None
+        number = 0
+        if state is not None:
+            number, self.returns = int(state["stage"]), list(state["returns"])
+        content = None if state is None else state["content"]
+        made = self.made(number)
+        self.notes += made.supernet.notes
+        if state is None:
+            made.rule.initialise(made.supernet.alphas, self._generator("alphas"))
+            self._introduce(made.supernet)
+        while True:
+            loop = self.loop(made, number)
+            if made.carry is not None:
+                made.carry(loop)
+                made.carry = None
+            checkpoint = Checkpoint(
+                self.run, lambda: {"stage": number, "returns": self.returns}, content  # noqa: B023
+            )
+            content = None
+            loop.run(checkpoint, self._finished)
+            for note in loop.notes:
+                self._note(note)
+            asked = None if made.guard is None else made.guard.asked
+            if asked is not None and asked.again and loop.stopped:
+                content = self._returned(loop, asked.epochs)
+                continue
+            if loop.stopped or number + 1 == len(self.stages):
+                break
+            made = next_stage(self, made, loop, number)
+            number += 1
+        reason = loop.stopped
+        if asked is not None and loop.stopped:
+            loop.load_state_dict(self.shelf.read(asked.epochs)["loop"])
+        return self._selected(made, loop.position.epoch, reason)
+
+    def _returned(self, loop: Loop, epochs: int) -> Any:
+        """Return the state of an earlier epoch, from which the search goes on with more weight decay."""
+        before = self._weight_decay()
+        more = min(before * WEIGHT_DECAY_FACTOR, LARGEST_WEIGHT_DECAY)
+        self.returns.append({"from": loop.position.epoch, "to": epochs, "weight_decay": more})
+        if self.run is not None:
+            self.run.append("return", durable=True, **self.returns[-1], reason=loop.stopped)
+        return {"figures": {}, "loop": self.shelf.read(epochs)["loop"]}
+
+    def _selected(self, made: Made, epochs: int, reason: str) -> Found:
+        context = Context(
+            supernet=made.supernet, rule=made.rule, recipe=self.recipe, task=self.task, feeds=self.feeds(),
+            plain=self.plain, device=self.device, seed=self.seed, watch=self.watch,
+            state=None if self.run is None else self.run.path / "selection.pt",
+        )  # fmt: skip
+        found = select(self.recipe.selection, context)
+        return Found(found.term, found.decisions, found.score, epochs, reason, tuple(self.notes))
+
+    # What it is made of
+
+    def made(self, number: int) -> Made:
+        """Return the supernet and the parts of a stage, with initial parameters."""
+        stage = self.stages[number]
+        net = supernet(self.space, self.task, self.recipe, partial=stage.partial, seed=key_of(self.seed, "supernet") % 2**63)
+        net.net.to(self.device)
+        if self.recipe.channels_last:
+            net.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        rule = mixture(net.sites, self.recipe)
+        return Made(net, rule, perturbation(tuple(name for name in net.choices), self.recipe), stage)
+
+    def loop(self, made: Made, number: int) -> Loop:
+        """Return the training loop of a stage."""
+        recipe, stage = self.recipe, made.stage
+        net = made.supernet.net
+        steps = step_of(
+            recipe, self.plain, made.rule, perturbation=made.perturbation,
+            regulariser=regulariser(recipe, made.rule, net.program),
+            pauses=((stage.first, stage.first + recipe.frozen),) if recipe.frozen else (),
+        )  # fmt: skip
+        optimiser = SGD(recipe.momentum, recipe.nesterov, self._weight_decay())
+        rate = Cosine(recipe.rate, recipe.rate_end, period=recipe.period or None)
+        groups = [Group(WEIGHTS, weights_of(net), optimiser, rate, clip=recipe.clip or None)]
+        if any(ALPHAS in getattr(part, "groups", (ALPHAS,)) for part in steps.parts):
+            groups.append(
+                Group(ALPHAS, made.supernet.alphas, architecture_optimiser(recipe), Constant(recipe.architecture_rate))
+            )
+        callbacks: list[Callback] = [RuleState(made.rule), *made.rule.callbacks()]
+        if made.perturbation is not None:
+            callbacks += made.perturbation.callbacks()
+        if recipe.drop_path and not net.program.droppable:
+            self._note(f"drop_path={recipe.drop_path:g} drops nothing: no operation stands on an edge of a pick here")
+        if recipe.cutout and self.task.augmentable is None:
+            self._note("cutout is left out: the task does not say that its inputs keep their meaning when changed")
+        if recipe.drop_path:
+            callbacks.append(DropPath(Linear(0.0, recipe.drop_path)))
+        watching = Watching(made.supernet, made.rule, recipe, lambda: self.probe(made), self._tell)
+        made.guard = guard(recipe, watching)
+        callbacks += [watching, *([made.guard] if made.guard is not None else [])]
+        callbacks.append(Kept(self.shelf, recipe.checkpoint_every, number, made.rule))
+        capture = recipe.capture
+        if not made.rule.captures and capture != "off":
+            if capture == "on":
+                raise RequestError(
+                    f"steps with mixture={recipe.mixture!r} cannot be captured: every step takes another path"
+                )
+            capture = "off"
+        loop = Loop(
+            net, steps, groups, self.feeds(), epochs=recipe.epochs, first=stage.first, until=stage.end,
+            seed=key_of(self.seed, "search") % 2**63, precision=recipe.precision, measure=self.task.metric.measure,
+            callbacks=callbacks, capture=capture,
+        )  # fmt: skip
+        return loop
+
+    def feeds(self) -> dict[str, Feed]:
+        """Return the feeds of both levels and that of the probe."""
+        if self._feeds is None:
+            self._feeds = search_feeds(self.task, self.recipe, seed=self.seed, device=self.device)
+        return self._feeds
+
+    def probe(self, made: Made) -> Probe:
+        """Return the probe: the loss around the present alphas on the first batch of the alphas' data."""
+        feed = self.feeds()["valid"]
+        return Probe(made.supernet.net, made.rule, self.plain, feed.batch(0, 0))
+
+    def _weight_decay(self) -> float:
+        return float(self.returns[-1]["weight_decay"]) if self.returns else self.recipe.weight_decay
+
+    def _generator(self, label: str) -> torch.Generator:
+        return torch.Generator().manual_seed(key_of(self.seed, label) % 2**63)
+
+    # What it says
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def _introduce(self, made: Supernet) -> None:
+        if self.run is None:
+            return
+        self.run.append(
+            "supernet",
+            durable=True,
+            choices={
+                name: {"kind": site.kind, "labels": list(site.labels), "keep": site.keep, "skip": list(site.skips),
+                       "zero": list(site.zeros)}
+                for name, site in made.sites.items()
+            },
+            parameters=sum(parameter.numel() for parameter in weights_of(made.net).values()),
+            term=str(made.relaxed),
+        )  # fmt: skip
+
+    def _finished(self, epoch: int, figures: dict[str, float]) -> None:
+        values = {key: value for key, value in figures.items() if value == value}
+        self.history.append({"epoch": epoch, **values})
+        if self.run is not None:
+            self.run.append("epoch", epoch=epoch, phase="search", values=values)
+        if self.watch is not None:
+            self.watch("epoch", (epoch, self.recipe.epochs, figures))
+
+    def _tell(self, seen: dict[str, Any]) -> None:
+        if self.history:
+            self.history[-1]["term"] = seen["term"]
+        if self.run is not None:
+            self.run.append("architecture", **seen)
+
+
+@dataclass
+class Made:
+    """A stage's supernet with what moves it."""
+
+    supernet: Supernet
+    rule: MixtureRule
+    perturbation: Perturbation | None
+    stage: Stage
+    guard: Guard | None = None
+    carry: Callable[[Loop], None] | None = None  # hands what an optimiser remembers to the stage's first loop
+
+
+def feed_settings(recipe: Recipe) -> Protocol:
+    """Return how the data of a search are batched and augmented."""
+    return replace(
+        Protocol("search"), batch_size=recipe.batch_size, flip=recipe.flip, crop=recipe.crop, cutout=recipe.cutout,
+        channels_last=recipe.channels_last,
+    )  # fmt: skip
+
+
+def search_feeds(task: Task, recipe: Recipe, *, seed: int, device: torch.device) -> dict[str, Feed]:
+    """Return the feeds of a search: `train` for the weights, `valid` for the alphas, both with training's augmentation.
+
+    `held` are the data of the alphas in order and without augmentation.
+
+    A search at a single level trains on everything that may be seen and keeps `valid` for measurements.
+    """
+    settings = feed_settings(recipe)
+    single = recipe.step == "single-level"
+    whole = task.part("search")
+    if recipe.split and whole.loader() is None:
+        train, valid = whole.cut(recipe.split, seed=0, names=("train", "valid"))
+    else:
+        train, valid = task.part("train"), task.part("valid")
+    key = key_of(seed, "data") % 2**63
+    common: dict[str, Any] = {"seed": key, "device": device}
+    return {
+        "train": make_feed(whole if single else train, task, settings, **common),
+        "valid": make_feed(valid, task, settings, **common),
+        "held": make_feed(valid, task, settings, training=False, batch_size=HELD_BATCH, **common),
+    }
+
+
+__all__ = ["FORMAT", "Found", "GradientSearch", "Kept", "Made", "Shelf", "feed_settings", "search_feeds"]
