@@ -98,8 +98,8 @@ class Supernet:
 
     @property
     def choices(self) -> dict[str, Site]:
-        """The choices among the decisions."""
-        return {name: site for name, site in self.sites.items() if site.kind == CHOICE}
+        """The choices that stand in the network."""
+        return {name: site for name, site in self.sites.items() if site.kind == CHOICE and site.present}
 
     @property
     def alphas(self) -> dict[str, torch.nn.Parameter]:

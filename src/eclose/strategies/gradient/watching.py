@@ -62,7 +62,7 @@ class Watching(Callback):
         scores = as_scores(thetas)
         decisions = decide(sites, scores)
         self.skips = skips_of(sites, decisions)
-        choices = {name: scores[name] for name, site in sites.items() if site.kind == "choice"}
+        choices = {name: scores[name] for name in self.supernet.choices}
         found = entropies(choices)
         skips = {name: site.skips for name, site in sites.items() if name in choices}
         others = {
