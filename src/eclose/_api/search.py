@@ -13,12 +13,10 @@ from typing import Any
 from eclose._api.drivers import DRIVERS, Watch
 from eclose._api.handle import Best, RunHandle
 from eclose._api.requests import as_folder, as_term, refuse_unwritable
-from eclose._api.search_request import GRADIENT, OWN, Parts, SearchRequest, assembled, resolved
+from eclose._api.search_request import GRADIENT, Parts, parts_of, resolved
 from eclose.algebra.errors import RequestError
 from eclose.algebra.terms import Term
 from eclose.runs import Run
-from eclose.spaces import Space
-from eclose.spaces import space as named_space
 from eclose.strategies import STRATEGIES
 
 
@@ -87,35 +85,12 @@ def resume(
     """
     threads = _threads(Run.open(path).request.get("strategy", ""))
     with Run.resume(path, force=force, threads=threads, code=code) as run:
-        return _go(_parts(run, task), run, watch)
+        return _go(parts_of(run, task), run, watch)
 
 
 def _threads(strategy: str) -> int | None:
     """Return the threads that compute: one a trial, or all there are for a single supernet (None)."""
     return None if strategy in STRATEGIES and STRATEGIES.get(strategy).kind == GRADIENT else 1
-
-
-def _parts(run: Run, task: Any = None) -> Parts:
-    """Return the parts of a run's request."""
-    from eclose.tasks import task as named_task
-
-    request = SearchRequest.read(run.request)
-    place = named_space(request.space) if request.named else Space.from_grammar(run.grammar, name=request.space)
-    if place.grammar.source.text != run.grammar:
-        raise RequestError(f"the space {request.space} is not what {run.path} began with: its grammar has changed")
-    if isinstance(task, str):
-        task = named_task(task)
-    if request.task == OWN:
-        if task is None:
-            raise RequestError(
-                f"{run.path} was begun with a task given from Python; give it again: resume(path, task=...)"
-            )
-        learned = task
-    else:
-        learned = named_task(request.task, **({} if request.data is None else {"data": request.data}))
-    if request.fingerprint is not None and learned.fingerprint() != request.fingerprint:
-        raise RequestError(f"this is not the task that {run.path} began with: data or options differ")
-    return assembled(request, place, learned)
 
 
 def _go(parts: Parts, run: Run | None, watch: Watch | None) -> RunHandle:

@@ -11,7 +11,9 @@ from typing import Any
 
 from eclose._api.requests import as_space, input_text, output_text
 from eclose.algebra.errors import RequestError, ShapeError, did_you_mean
+from eclose.runs import Run
 from eclose.spaces import SPACES, Space
+from eclose.spaces import space as named_space
 from eclose.strategies import STRATEGIES
 from eclose.tasks import Task
 from eclose.tasks import task as named_task
@@ -247,6 +249,32 @@ def assembled(request: SearchRequest, space: Space, task: Any) -> Parts:
     return Parts(request, space, task, evaluator)
 
 
+def parts_of(run: Run, task: Any = None) -> Parts:
+    """Return the parts of a run's request.
+
+    Args:
+        run: an open run.
+        task: the task again, where it was given from Python.
+    """
+    request = SearchRequest.read(run.request)
+    place = named_space(request.space) if request.named else Space.from_grammar(run.grammar, name=request.space)
+    if place.grammar.source.text != run.grammar:
+        raise RequestError(f"the space {request.space} is not what {run.path} began with: its grammar has changed")
+    if isinstance(task, str):
+        task = named_task(task)
+    if request.task == OWN:
+        if task is None:
+            raise RequestError(
+                f"{run.path} was begun with a task given from Python; give it again: resume(path, task=...)"
+            )
+        learned = task
+    else:
+        learned = named_task(request.task, **({} if request.data is None else {"data": request.data}))
+    if request.fingerprint is not None and learned.fingerprint() != request.fingerprint:
+        raise RequestError(f"this is not the task that {run.path} began with: data or options differ")
+    return assembled(request, place, learned)
+
+
 def _task(task: Any, data: Any) -> Any:
     if isinstance(task, str):
         return named_task(task, **({} if data is None else {"data": data}))
@@ -347,4 +375,4 @@ def _objectives(asked: Mapping[str, str], direction: str) -> dict[str, str]:
     return found
 
 
-__all__ = ["OPTIONS", "OWN", "Parts", "SearchRequest", "assembled", "resolved"]
+__all__ = ["GRADIENT", "OPTIONS", "OWN", "Parts", "SearchRequest", "assembled", "parts_of", "resolved"]

@@ -235,7 +235,9 @@ DARTS_ADA = named(
 As darts-es, but instead of stopping the search goes back and goes on with ten times the weight decay, up to 0.03.
 """,
     "Zela et al. 2020, appendix",
-    guard="adapt", hessian_every=1, checkpoint_every=1,
+    guard="adapt",
+    hessian_every=1,
+    checkpoint_every=1,
 )
 SUPERNET_SGD = named(
     "supernet-sgd",

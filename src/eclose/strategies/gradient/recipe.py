@@ -148,8 +148,15 @@ class Recipe:
             if value not in known:
                 hint = did_you_mean(str(value), known) or f" (known: {', '.join(known)})"
                 raise RequestError(f"unknown {key} {value!r}{hint}")
-        for key in ("epochs", "batch_size", "partial", "attack_steps", "samples", "controller_steps",
-                    "controller_samples"):
+        for key in (
+            "epochs",
+            "batch_size",
+            "partial",
+            "attack_steps",
+            "samples",
+            "controller_steps",
+            "controller_samples",
+        ):
             self._refuse(getattr(self, key) >= 1, key, "at least 1")
         for key in ("temperature", "temperature_end", "rate", "architecture_rate"):
             self._refuse(getattr(self, key) > 0, key, "above 0")

@@ -211,7 +211,9 @@ class GradientSearch:
                 made.carry(loop)
                 made.carry = None
             checkpoint = Checkpoint(
-                self.run, lambda: {"stage": number, "returns": self.returns}, content  # noqa: B023
+                self.run,
+                lambda: {"stage": number, "returns": self.returns},
+                content,  # noqa: B023
             )
             content = None
             loop.run(checkpoint, self._finished)
@@ -253,7 +255,9 @@ class GradientSearch:
     def made(self, number: int) -> Made:
         """Return the supernet and the parts of a stage, with initial parameters."""
         stage = self.stages[number]
-        net = supernet(self.space, self.task, self.recipe, partial=stage.partial, seed=key_of(self.seed, "supernet") % 2**63)
+        net = supernet(
+            self.space, self.task, self.recipe, partial=stage.partial, seed=key_of(self.seed, "supernet") % 2**63
+        )
         net.net.to(self.device)
         if self.recipe.channels_last:
             net.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

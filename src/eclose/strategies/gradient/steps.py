@@ -36,7 +36,7 @@ class Moved(Descent):
 
     def active(self, position: Position) -> bool:
         """Return whether the part takes place at a position."""
-        return ALPHAS != self.groups[0] or not _resting(self.pauses, position)
+        return self.groups[0] != ALPHAS or not _resting(self.pauses, position)
 
     def __call__(self, loop: Loop, batches: Mapping[str, Batch]) -> Outcome:
         """Take the step."""
@@ -172,7 +172,7 @@ def _names_of(model: nn.Module, parameters: list[nn.Parameter]) -> list[str]:
 def _draws(model: nn.Module) -> Any:
     """Return the generators' states where a pass draws from them; where it does not, nothing has to be repeated."""
     random = getattr(model, "drop_path_rate", 0.0) > 0 or any(
-        isinstance(module, nn.Dropout) and module.p > 0 or type(module).__name__ == "Noise"
+        (isinstance(module, nn.Dropout) and module.p > 0) or type(module).__name__ == "Noise"
         for module in model.modules()
     )
     if not random:

@@ -216,9 +216,7 @@ def _opened(term: Term) -> Term:
 
 
 def _has_logits(term: Term, name: str) -> bool:
-    return any(
-        node.get("logits", False) for node in distinct(term) if node.name == PICK and node.get("name") == name
-    )
+    return any(node.get("logits", False) for node in distinct(term) if node.name == PICK and node.get("name") == name)
 
 
 def _sites(term: Term, decided: set[str], weighted_picks: set[str], present: set[str]) -> dict[str, Site]:

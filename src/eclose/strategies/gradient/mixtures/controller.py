@@ -120,6 +120,15 @@ class Controlled(OnePath):
         """The training of the controller."""
         return (self._training,)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the controller with the rest."""
+        return {**super().state_dict(), "controller": self.controller.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up a state."""
+        super().load_state_dict(state)
+        self.controller.load_state_dict(state["controller"])
+
 
 class ControllerTraining(Callback):
     """Trains the controller after every epoch of the shared weights.
@@ -162,16 +171,11 @@ class ControllerTraining(Callback):
         return float(total) / float(count)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the controller and its optimiser."""
-        return {
-            "controller": self.rule.controller.state_dict(),
-            "optimiser": self._optimiser.state_dict()["state"],
-            "baseline": self.baseline,
-        }
+        """Return the optimiser; the controller is the mixture's."""
+        return {"optimiser": self._optimiser.state_dict()["state"], "baseline": self.baseline}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a state."""
-        self.rule.controller.load_state_dict(state["controller"])
         groups = self._optimiser.state_dict()["param_groups"]
         self._optimiser.load_state_dict({"state": state["optimiser"], "param_groups": groups})
         self.baseline = state["baseline"]
