@@ -50,9 +50,7 @@ class Opened:
         epochs = self.epochs[-1] if epochs is None else epochs
         if epochs not in self.epochs:
             kept = ", ".join(map(str, self.epochs))
-            raise RequestError(
-                f"{self.run.path} keeps no checkpoint after {epochs} epochs; there are those after {kept}"
-            )
+            raise RequestError(f"{self.run.path} keeps no checkpoint after {epochs} epochs, but after {kept}")
         search = self.search
         content = search.shelf.read(epochs)
         made = search.made(int(content["stage"]))

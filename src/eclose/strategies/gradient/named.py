@@ -21,7 +21,7 @@ ROBUST = ("s1", "s2", "s3", "s4")
 
 SHARED: dict[str, Settings] = {
     BENCHMARK: {"epochs": 100},
-    **dict.fromkeys(ONE_SHOT, {"batch_size": 96}),
+    **{key: {"batch_size": 96} for key in ONE_SHOT},
 }
 """What every strategy has on a space unless it says otherwise."""
 
@@ -184,8 +184,8 @@ The weights are trained on one path drawn by softmax(alpha), the alphas on two o
 RS_WS = named(
     "rs-ws",
     """
-Random search with shared weights: the weights are trained on paths drawn evenly, then many architectures are scored with
-them and the best is taken.
+Random search with shared weights: the weights are trained on paths drawn evenly, then many architectures are scored
+with them and the best is taken.
 """,
     "Li and Talwalkar 2019, Random Search and Reproducibility for Neural Architecture Search",
     spaces={BENCHMARK: {"epochs": 250, "weight_decay": 5e-4, "nesterov": True, "samples": 100}},
@@ -226,7 +226,7 @@ As darts, stopped when the dominant eigenvalue of the Hessian in alpha has grown
 measurements, four apart); the architecture of the older window is taken.
 """,
     "Zela et al. 2020, section 4.3",
-    spaces=dict.fromkeys(ROBUST, {"hessian_every": 2}),
+    spaces={key: {"hessian_every": 2} for key in ROBUST},
     guard="eigenvalue", hessian_every=1, checkpoint_every=1,
 )  # fmt: skip
 DARTS_ADA = named(

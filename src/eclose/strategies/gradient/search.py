@@ -213,7 +213,7 @@ class GradientSearch:
             checkpoint = Checkpoint(
                 self.run,
                 lambda: {"stage": number, "returns": self.returns},
-                content,  # noqa: B023
+                content,
             )
             content = None
             loop.run(checkpoint, self._finished)

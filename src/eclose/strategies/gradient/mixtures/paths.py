@@ -128,7 +128,7 @@ class EarlyFixing(Callback):
 
 
 class Proximal(OnePath):
-    """The alternative of the largest alpha; gradients are taken there and applied to alphas in [0, 1] (Yao et al. 2020).
+    """The alternative of the largest alpha; its gradient is applied to alphas in [0, 1] (Yao et al. 2020).
 
     NASP: abar = prox(alpha) is one-hot; alpha <- clamp(alpha - rate * grad L(abar), 0, 1). Of the gradient the entry of
     the evaluated path is known.

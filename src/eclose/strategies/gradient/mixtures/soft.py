@@ -29,7 +29,7 @@ def gumbel_like(rows: Tensor) -> Tensor:
 
 
 class Gumbel(MixtureRule):
-    """theta = softmax((log p + G) / tau), p = softmax(alpha): one sample a forward pass for each alpha (Xie et al. 2019).
+    """theta = softmax((log p + G) / tau), p = softmax(alpha): one sample a pass for each alpha (Xie et al. 2019).
 
     What log p is up to a constant makes no difference, so the alphas are log p.
     """
@@ -53,7 +53,7 @@ class Gumbel(MixtureRule):
 
 
 def concentration(alpha: Tensor) -> Tensor:
-    """Return the Dirichlet concentration c = elu(alpha) + 1, which is above 0; alpha = 0 is the uniform distribution."""
+    """Return the Dirichlet concentration c = elu(alpha) + 1 > 0; alpha = 0 is the uniform distribution."""
     return functional.elu(alpha) + 1.0
 
 

@@ -1,4 +1,4 @@
-"""Selection by sampling: many architectures scored with the shared weights, the best of them (Li and Talwalkar 2019)."""
+"""Selection by sampling: the best of many architectures by the shared weights (Li and Talwalkar 2019)."""
 
 from __future__ import annotations
 
