@@ -58,7 +58,7 @@ class Mixed:
 
 def alphas_of(model: nn.Module, rule: MixtureRule) -> dict[str, Tensor]:
     """Return the alphas that a mixture reads."""
-    return {name: model.alphas[name] for name in rule.names}  # type: ignore[index,union-attr]
+    return {name: model.alphas[name] for name in rule.names}  # type: ignore[index]
 
 
 __all__ = ["Mixed", "alphas_of"]

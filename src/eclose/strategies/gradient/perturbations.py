@@ -127,7 +127,7 @@ PERTURBATIONS: dict[str, Any] = {"uniform": Uniform, "adversarial": Adversarial}
 def perturbation(names: Sequence[str], recipe: Recipe) -> Perturbation | None:
     """Return the perturbation of a recipe, or None."""
     kind = PERTURBATIONS.get(recipe.perturbation)
-    return None if kind is None else kind(names, recipe)  # type: ignore[no-any-return]
+    return None if kind is None else kind(names, recipe)
 
 
 __all__ = ["PERTURBATIONS", "Adversarial", "Perturbation", "Uniform", "on_simplex", "perturbation", "with_values"]

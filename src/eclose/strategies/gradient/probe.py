@@ -40,7 +40,7 @@ class Probe:
 
     def spectrum(self, *, method: str = "auto", weight_decay: float = 0.0, seed: int = 0) -> Spectrum:
         """Return the eigenvalues of the Hessian in the alphas, where they are now."""
-        alphas = {name: self.net.alphas[name] for name in self.rule.names}  # type: ignore[index,union-attr]
+        alphas = {name: self.net.alphas[name] for name in self.rule.names}  # type: ignore[index]
         training = self.net.training
         self.net.train()
         try:

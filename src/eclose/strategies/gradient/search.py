@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -210,11 +211,7 @@ class GradientSearch:
             if made.carry is not None:
                 made.carry(loop)
                 made.carry = None
-            checkpoint = Checkpoint(
-                self.run,
-                lambda: {"stage": number, "returns": self.returns},
-                content,
-            )
+            checkpoint = Checkpoint(self.run, partial(self._outer, number), content)
             content = None
             loop.run(checkpoint, self._finished)
             for note in loop.notes:
@@ -231,6 +228,10 @@ class GradientSearch:
         if asked is not None and loop.stopped:
             loop.load_state_dict(self.shelf.read(asked.epochs)["loop"])
         return self._selected(made, loop.position.epoch, reason)
+
+    def _outer(self, number: int) -> dict[str, Any]:
+        """Return what the search itself remembers beside a loop's state."""
+        return {"stage": number, "returns": self.returns}
 
     def _returned(self, loop: Loop, epochs: int) -> Any:
         """Return the state of an earlier epoch, from which the search goes on with more weight decay."""
@@ -255,9 +256,8 @@ class GradientSearch:
     def made(self, number: int) -> Made:
         """Return the supernet and the parts of a stage, with initial parameters."""
         stage = self.stages[number]
-        net = supernet(
-            self.space, self.task, self.recipe, partial=stage.partial, seed=key_of(self.seed, "supernet") % 2**63
-        )
+        seed = key_of(self.seed, "supernet") % 2**63
+        net = supernet(self.space, self.task, self.recipe, partial=stage.partial, seed=seed)
         net.net.to(self.device)
         if self.recipe.channels_last:
             net.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -300,12 +300,11 @@ class GradientSearch:
                     f"steps with mixture={recipe.mixture!r} cannot be captured: every step takes another path"
                 )
             capture = "off"
-        loop = Loop(
+        return Loop(
             net, steps, groups, self.feeds(), epochs=recipe.epochs, first=stage.first, until=stage.end,
             seed=key_of(self.seed, "search") % 2**63, precision=recipe.precision, measure=self.task.metric.measure,
             callbacks=callbacks, capture=capture,
         )  # fmt: skip
-        return loop
 
     def feeds(self) -> dict[str, Feed]:
         """Return the feeds of both levels and that of the probe."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +96,9 @@ class Unrolled:
         names = _names_of(model, weights)
         rate = group.device_rate
 
-        def gradient(objective: Mixed, values: list[Tensor], batch: Batch, wrt: list[Tensor]) -> tuple[Any, Outcome]:
+        def gradient(
+            objective: Mixed, values: list[Tensor], batch: Batch, wrt: Sequence[Tensor]
+        ) -> tuple[Any, Outcome]:
             passes = Functional(model, dict(zip(names, values, strict=True)))
             with loop.precision():
                 outcome = objective(passes, batch)  # type: ignore[arg-type]
@@ -116,7 +118,7 @@ class Unrolled:
             virtual.append((weight - rate * step).requires_grad_())
         both, outcome = gradient(self.upper, virtual, valid, [*alphas, *virtual])
         direct, ascent = both[: len(alphas)], both[len(alphas) :]
-        norm = torch.sqrt(sum((v.double() ** 2).sum() for v in ascent)).to(detached[0].dtype)  # type: ignore[arg-type]
+        norm = torch.sqrt(sum((v.double() ** 2).sum() for v in ascent)).to(detached[0].dtype)
         size = FINITE_STEP / norm.clamp_min(1e-12)
         state = _draws(model)
         above, _ = gradient(self.lower, [w + size * v for w, v in zip(detached, ascent, strict=True)], train, alphas)

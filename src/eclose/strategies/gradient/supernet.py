@@ -158,7 +158,13 @@ def supernet(space: Space, task: Task, recipe: Recipe, *, partial: int | None = 
         if len(site.alternatives) == 1 and site.kind == CHOICE:
             raise RequestError(f"the choice {site.name!r} of {space.name} has a single alternative; write it alone")
     parts = recipe.partial if partial is None else partial
-    changed = structured(relaxed, partial=parts, edge_normalisation=recipe.edge_normalisation)
+    changed = structured(relaxed, partial=parts)
+    notes: list[str] = []
+    if recipe.edge_normalisation:
+        try:
+            changed = structured(changed, edge_normalisation=True)
+        except RequestError:
+            notes.append(f"edge_normalisation changes nothing: no edges meet in the terms of {space.name}")
     own = {name for name, site in sites(changed).items() if site.kind == PICK and _has_logits(changed, name)}
     opened = _opened(changed)
     options = _options(space, recipe)
@@ -170,7 +176,7 @@ def supernet(space: Space, task: Task, recipe: Recipe, *, partial: int | None = 
         torch.manual_seed(seed)
         net = build_net(program)
     made = _sites(opened, set(found), own, set(program.choices))
-    return Supernet(space, relaxed, net, made, _notes(made, program))
+    return Supernet(space, relaxed, net, made, (*notes, *_notes(made, program)))
 
 
 def _notes(made: Mapping[str, Site], program: Program) -> tuple[str, ...]:
