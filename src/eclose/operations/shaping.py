@@ -50,7 +50,8 @@ class Shuffle(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `(N, C, *spatial)`; channel `i groups + g` is channel `i` of group `g`."""
-        return x.unflatten(1, (self.groups, -1)).transpose(1, 2).flatten(1, 2)
+        parts = x.reshape(x.shape[0], self.groups, -1, *x.shape[2:])
+        return parts.transpose(1, 2).reshape(x.shape)
 
 
 class Shift(nn.Module):
