@@ -38,6 +38,7 @@ _PUBLIC = {
     "resume": "eclose._api.search:resume",
     "evaluate": "eclose._api.search:evaluate",
     "compare": "eclose._api.comparing:compare",
+    "select": "eclose._api.selecting:select",
     "diagnose": "eclose._api.diagnosing:diagnose",
     "register": "eclose._api.catalogues:register",
     "build": "eclose._api.networks:build",

@@ -15,7 +15,7 @@ import typer
 from eclose.algebra.errors import EcloseError, RequestError
 from eclose.cli.output import note
 
-COMMANDS = ("language", "lists", "searching", "comparing", "diagnosing", "runs", "demonstration")
+COMMANDS = ("language", "lists", "searching", "comparing", "selecting", "diagnosing", "runs", "demonstration")
 
 INTERRUPTED = 130
 

@@ -70,6 +70,8 @@ class Watcher:
             self._trial(value)
         elif kind == "epoch":
             self._epoch(*value)
+        elif kind == "selection":
+            self._selection(*value)
         else:
             self._phase(str(value))
 
@@ -99,6 +101,15 @@ class Watcher:
         elif epoch + 1 == epochs or time.monotonic() - self._said > EVERY:
             self._said = time.monotonic()
             note(f"epoch {epoch + 1}/{epochs}: {loss}")
+
+    def _selection(self, done: int, total: int, text: str) -> None:
+        if self._bar is not None:
+            if done == 1 or self._task is None:
+                self._task = self._bar.add_task("selection", total=total, figures="")
+            self._bar.update(self._task, completed=done, total=total, figures=text[:60])
+        elif done in (1, total) or time.monotonic() - self._said > EVERY:
+            self._said = time.monotonic()
+            note(f"selection {done}/{total}: {text}")
 
     def _phase(self, text: str) -> None:
         self._task = None

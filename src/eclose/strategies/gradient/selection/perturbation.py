@@ -41,7 +41,7 @@ class Settings:
         tuning_rate: the weights' learning rate at the start of the tuning; 0 for a tenth of the search's.
         criterion: `"score"` or `"loss"`: what is measured.
         batches: of the held data that one measurement takes; 0 for all.
-        choose: `"magnitude"` keeps the largest weights instead and tunes all the same, which shows what the tuning does.
+        choose: `"magnitude"` keeps the largest weights instead and tunes all the same: what the tuning alone does.
         topology: whether nodes choose their edges in the same way; None where any has more edges than it keeps.
         train_alphas: whether the weights of undecided edges go on training as they did in the search.
     """

@@ -53,9 +53,9 @@ class Schedule:
 def schedule(sites: Mapping[str, Site], *, interval: int = 5, topology: bool | None = None, seed: int = 0) -> Schedule:
     """Return the schedule of the perturbation-based selection (Wang et al. 2021).
 
-    Every `interval` epochs each cell decides one random choice, then, when all of them are decided, one random pick that
-    keeps fewer edges than it has. With picks the last projection is followed by one more epoch, so 14 choices and 3
-    picks take 5 (14 + 3 - 1) + 1 = 81 epochs; without, the last projection is the end, so 6 choices take 5 (6 - 1) = 25.
+    Every `interval` epochs each cell decides one random choice, then, when all of them are decided, one random pick
+    that keeps fewer edges than it has. With picks the last projection is followed by one more epoch, so 14 choices and
+    3 picks take 5 (14 + 3 - 1) + 1 = 81 epochs; without, the last projection is the end: 6 choices take 5 (6 - 1) = 25.
 
     Args:
         sites: the decisions of a supernet.
