@@ -28,6 +28,16 @@ class MixtureWeights:
     selected: tuple[int, ...] | None = None
     leak: Tensor | None = None  # shape: ()
 
+    @property
+    def entries(self) -> tuple[Tensor, ...]:
+        """The weights one by one: taken apart once, however many mixtures of a network read them."""
+        found: tuple[Tensor, ...] | None = self.__dict__.get("_entries")
+        if found is None:
+            assert self.values is not None
+            found = self.values.unbind()
+            object.__setattr__(self, "_entries", found)
+        return found
+
     def needs(self, alternative: int) -> bool:
         """Return whether an alternative is evaluated."""
         return self.selected is None or alternative in self.selected
@@ -53,8 +63,11 @@ class Mixture(nn.Module):
         for alternative, value in zip(self.alternatives, inputs, strict=True):
             if value is None or not weights.needs(alternative):
                 continue
-            part = value if weights.values is None else value * weights.values[alternative]
-            total = part if total is None else total + part
+            if weights.values is None:
+                total = value if total is None else total + value
+                continue
+            weight = weights.entries[alternative]
+            total = value * weight if total is None else torch.addcmul(total, value, weight)
         return total if total is None or weights.leak is None else total + weights.leak
 
     def extra_repr(self) -> str:

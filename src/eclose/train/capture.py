@@ -11,6 +11,7 @@ step waits for the device anywhere, which a graph cannot. Numbers are those of t
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
@@ -124,6 +125,9 @@ class CapturedStep:
     def _capture(self) -> None:
         self.loop.clear_gradients()  # the backward pass then allocates them in the graph's own memory
         graph = torch.cuda.CUDAGraph()
+        gc.collect()
+        collecting = gc.isenabled()
+        gc.disable()  # an older graph that is freed meanwhile would spoil this one
         try:
             with torch.cuda.graph(graph, stream=self._stream):
                 self._static_step()
@@ -133,6 +137,9 @@ class CapturedStep:
             self.loop.clear_gradients()
             self.loop.take_step(self.loop.batches())
             return
+        finally:
+            if collecting:
+                gc.enable()
         self._graph = graph
         graph.replay()
 

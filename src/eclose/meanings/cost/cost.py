@@ -5,7 +5,7 @@ A supernet costs what all its alternatives cost together, for a soft mixture com
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -132,8 +132,14 @@ def cost(
     return program_cost(compile_term(term, given, asked, registry=registry, policy=policy), counting)
 
 
-def program_cost(program: Program, counting: str = "products") -> Cost:
-    """Return what a program costs, by a convention for multiply-adds."""
+def program_cost(program: Program, counting: str = "products", unweighted: Collection[str] = ()) -> Cost:
+    """Return what a program costs.
+
+    Args:
+        program: of the network.
+        counting: the convention for multiply-adds.
+        unweighted: choices and picks of a supernet that are plain sums; they keep less for the backward pass.
+    """
     convention = COUNTINGS.get(counting)
     if convention is None:
         known = ", ".join(COUNTINGS)
@@ -154,7 +160,7 @@ def program_cost(program: Program, counting: str = "products") -> Cost:
         alphas=sum(site.alternatives for site in program.choices.values()),
         multiply_adds=total,
         peak_memory=BYTES * peak_entries(program),
-        training_memory=BYTES * kept_entries(program),
+        training_memory=BYTES * kept_entries(program, unweighted),
         counting=counting,
         not_counted=tuple(layer.name for layer in layers if layer.kind == "custom"),
         layers=tuple(layers),

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from eclose.algebra.errors import RequestError, ShapeError
 from eclose.meanings.program.ir import Program, Step
+from eclose.meanings.program.repetition import repetitions
 from eclose.meanings.torch.layers import build_layer
 from eclose.operations.mixture import Alphas, Mixture, MixtureWeights, checked_weights, softmax_weights
 
@@ -56,7 +57,9 @@ class Net(nn.Module):
                     shared[key] = name
             names.append(name)
         self._names = tuple(names)
-        self._plans = {taps: _plan(program, taps) for taps in (False, True)}
+        self._same = repetitions(program)
+        self._plans = {taps: _plan(program, taps, self._same) for taps in (False, True)}
+        self._idle = _idle_guards(program)
 
     def forward(
         self,
@@ -91,7 +94,9 @@ class Net(nn.Module):
         layers, names, steps = self.layers, self._names, self.program.steps
         droppable = self._droppable()
         for index, finished in self._plans[taps]:
-            value = layers[names[index]](*[values[source] for source in steps[index].inputs])
+            value = values.get(self._same.get(index + 1, -1))
+            if value is None:
+                value = layers[names[index]](*[values[source] for source in steps[index].inputs])
             values[index + 1] = drop_path(value, self.drop_path_rate) if index + 1 in droppable else value
             for done in finished:
                 del values[done]
@@ -100,18 +105,21 @@ class Net(nn.Module):
     def _mixed(self, x: Tensor, taps: bool, weights: dict[str, MixtureWeights]) -> dict[int, Tensor | None]:
         program = self.program
         wanted: list[bool] = []
-        for guard in program.guards:  # parents come before their children
+        for number, guard in enumerate(program.guards):  # parents come before their children
             outer = guard.parent < 0 or wanted[guard.parent]
-            wanted.append(outer and weights[guard.choice].needs(guard.alternative))
+            given = weights[guard.choice]
+            idle = number in self._idle and given.selected is None
+            wanted.append(outer and not idle and given.needs(guard.alternative))
         values: dict[int, Tensor | None] = {0: x}
         droppable = self._droppable()
         for index, finished in self._plans[taps]:
             step = program.steps[index]
-            inputs = [values[source] for source in step.inputs]
-            values[index + 1] = (
-                self._step(index, step, inputs, weights) if step.guard < 0 or wanted[step.guard] else None
-            )
-            value = values[index + 1]
+            value = None
+            if step.guard < 0 or wanted[step.guard]:
+                value = values.get(self._same.get(index + 1, -1))
+                if value is None:
+                    value = self._step(index, step, [values[source] for source in step.inputs], weights)
+            values[index + 1] = value
             if value is not None and index + 1 in droppable:
                 values[index + 1] = drop_path(value, self.drop_path_rate)
             for done in finished:
@@ -198,7 +206,7 @@ def _stateless(module: nn.Module) -> bool:
     return not any(True for _ in module.parameters()) and not any(True for _ in module.buffers())
 
 
-def _plan(program: Program, taps: bool) -> tuple[tuple[int, tuple[int, ...]], ...]:
+def _plan(program: Program, taps: bool, same: Mapping[int, int]) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """Return the steps that lead to a result, each with the values that are needed no more after it."""
     results = {program.output, *(program.taps.values() if taps else ())}
     needed = program.leading_to(results)
@@ -208,11 +216,29 @@ def _plan(program: Program, taps: bool) -> tuple[tuple[int, tuple[int, ...]], ..
         last[index + 1] = index
         for source in program.steps[index].inputs:
             last[source] = index
+        if same.get(index + 1) in needed:  # it is taken from there instead
+            last[same[index + 1]] = index
     finished: dict[int, list[int]] = {}
     for value, index in last.items():
         if value not in results:
             finished.setdefault(index, []).append(value)
     return tuple((index, tuple(finished.get(index, ()))) for index in steps)
+
+
+def _idle_guards(program: Program) -> frozenset[int]:
+    """Return the guards of alternatives that are zero by construction, where a choice has others too.
+
+    Under soft weights such an alternative adds nothing to a mixture; it need not be computed.
+    """
+    busy = {step.guard for step in program.steps if step.layer != "zero"}
+    zero = {step.guard for step in program.steps if step.guard >= 0} - busy
+    parents = {guard.parent for guard in program.guards}
+    others = {(guard.choice, guard.parent) for number, guard in enumerate(program.guards) if number not in zero}
+    return frozenset(
+        number
+        for number in zero
+        if number not in parents and (program.guards[number].choice, program.guards[number].parent) in others
+    )
 
 
 __all__ = ["Net", "drop_path"]
