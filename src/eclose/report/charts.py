@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from eclose.report.markup import Markup, element, joined, safe
 
@@ -53,7 +54,19 @@ def spoken(value: float) -> str:
     return f"{value:.4g}" if size >= 1e-3 else f"{value:.1e}"
 
 
-def chart(series: Sequence[Series], *, x: str, y: str, title: str = "", whole: bool = False) -> Markup:
+def labels(values: Sequence[float]) -> list[str]:
+    """Return numbers as labels of one axis, with as many digits as it takes to tell them apart."""
+    found = [spoken(value) for value in values]
+    gaps = [abs(b - a) for a, b in pairwise(values) if a != b]
+    if len(set(found)) == len(set(values)) or not gaps:
+        return found
+    digits = min(max(1 - math.floor(math.log10(min(gaps))), 0), 12)
+    return [f"{value:.{digits}f}" for value in values]
+
+
+def chart(
+    series: Sequence[Series], *, x: str, y: str, title: str = "", whole: bool = False, counts: bool = False
+) -> Markup:
     """Return a chart.
 
     Args:
@@ -62,6 +75,7 @@ def chart(series: Sequence[Series], *, x: str, y: str, title: str = "", whole: b
         y: the vertical axis' label.
         title: what the chart shows, for those who cannot see it.
         whole: whether the horizontal axis counts something and has whole ticks only.
+        counts: whether the vertical axis does.
     """
     kept = [(one, _finite(one)) for one in series]
     kept = [(one, points) for one, points in kept if points]
@@ -78,17 +92,15 @@ def chart(series: Sequence[Series], *, x: str, y: str, title: str = "", whole: b
         return round(across, 1), round(up, 1)
 
     parts: list[Markup] = []
-    for value in ticks(low, high):
+    upwards = [value for value in ticks(low, high) if not counts or value == int(value)]
+    for value, label in zip(upwards, labels(upwards), strict=True):
         _, up = place(left, value)
         parts.append(Markup(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{up}" y2="{up}"/>'))
-        parts.append(Markup(f'<text x="{LEFT - 8}" y="{up + 4}" text-anchor="end">{spoken(value)}</text>'))
-    for value in ticks(left, right):
-        if whole and value != int(value):
-            continue
+        parts.append(Markup(f'<text x="{LEFT - 8}" y="{up + 4}" text-anchor="end">{label}</text>'))
+    along = [value for value in ticks(left, right) if not whole or value == int(value)]
+    for value, label in zip(along, labels(along), strict=True):
         across, _ = place(value, low)
-        parts.append(
-            Markup(f'<text x="{across}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{spoken(value)}</text>')
-        )
+        parts.append(Markup(f'<text x="{across}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{label}</text>'))
     parts.append(
         Markup(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>')
     )
@@ -170,4 +182,4 @@ def _legend(names: Sequence[str]) -> Markup:
     return joined(parts)
 
 
-__all__ = ["Series", "chart", "spoken", "ticks"]
+__all__ = ["Series", "chart", "labels", "spoken", "ticks"]

@@ -19,7 +19,7 @@ body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
 main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: .5rem 0 .2rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 0 0 .8rem; }
+h2 { font-size: 1.15rem; margin: 0 0 .8rem; } h3 { font-size: 1rem; margin: 1.1rem 0 .3rem; }
 p { margin: .4rem 0; } .soft { color: var(--soft); } .bad { color: var(--bad); }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1.1rem 1.2rem;
   margin: 1.1rem 0; }
@@ -35,6 +35,10 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--ground);
   margin: 0 auto; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; }
 .charts svg { width: 100%; height: auto; display: block; }
+.panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(10.5rem, 1fr)); gap: .7rem .9rem; }
+.panels svg { width: 100%; height: auto; display: block; }
+.key { display: inline-block; margin-right: 1rem; font-size: .85rem; color: var(--soft); }
+.key i { display: inline-block; width: .7rem; height: .7rem; border-radius: 2px; margin-right: .35rem; }
 .chart text { fill: var(--soft); font: 12px system-ui, sans-serif; } .chart .label { fill: var(--ink); }
 .chart .grid { stroke: var(--line); stroke-width: 1; } .chart .axis { stroke: var(--soft); stroke-width: 1; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }

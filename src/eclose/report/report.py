@@ -18,6 +18,16 @@ SECTIONS: list[tuple[str, str]] = [
     ("Best architecture", "eclose.report.sections.best:best"),
     ("Comparison", "eclose.report.sections.comparison:comparison"),
     ("Search", "eclose.report.sections.search:progress"),
+    ("Training of the supernet", "eclose.report.sections.training:supernet"),
+    ("Architecture by epoch", "eclose.report.sections.architecture:architecture"),
+    ("Derived architectures", "eclose.report.sections.architecture:derived"),
+    ("Curvature", "eclose.report.sections.curvature:curvature"),
+    ("Landscape", "eclose.report.sections.landscape:landscape"),
+    ("Gap of discretisation", "eclose.report.sections.gap:gap"),
+    ("Strength of operations", "eclose.report.sections.strength:strength"),
+    ("Ranks by shared weights", "eclose.report.sections.correlation:correlation"),
+    ("Anytime performance", "eclose.report.sections.anytime:anytime"),
+    ("Selections", "eclose.report.sections.selections:selections"),
     ("Training of the best network", "eclose.report.sections.training:training"),
     ("Trials", "eclose.report.sections.trials:trials"),
     ("Settings", "eclose.report.sections.settings:settings"),
@@ -80,6 +90,9 @@ def _figures(record: Record) -> list[tuple[str, str]]:
         for name, label in (("parameters", "parameters"), ("multiply_adds", "multiply-adds")):
             if name in best.objectives:
                 figures.append((grouped(best.objectives[name]), label))
+    for event in record.run.of_kind("search-end"):
+        figures.append((grouped(event["score"]) + record.unit, f"{metric} with the supernet's weights"))
+        figures.append((str(event["epochs"]), "epochs of search"))
     if record.trials:
         failed = sum(trial.status == "failed" for trial in record.trials)
         figures.append((str(len(record.trials)), f"trials, {failed} failed" if failed else "trials"))

@@ -1,25 +1,36 @@
-"""The training that the run did itself, epoch by epoch."""
+"""The trainings that the run did itself, epoch by epoch: of the supernet, and of the best network at the end."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from eclose.report.charts import Series, chart
 from eclose.report.markup import Markup, element
 from eclose.report.record import Record
+from eclose.report.search_record import search_epochs
+
+
+def supernet(record: Record) -> Markup | None:
+    """Return the section of a search by gradient, or nothing for a run without a supernet."""
+    return _charts(search_epochs(record))
 
 
 def training(record: Record) -> Markup | None:
-    """Return the section, or nothing for a run without epochs of its own."""
-    epochs = [event for event in record.epochs if event.get("phase", "final") == "final"]
-    if not epochs:
-        return None
+    """Return the section of the best network, or nothing for a run without epochs of its own."""
+    final = [event for event in record.epochs if event.get("phase", "final") == "final"]
+    return _charts({event["epoch"] + 1: event["values"] for event in final})
+
+
+def _charts(epochs: Mapping[int, Mapping[str, float]]) -> Markup | None:
+    """Return loss and score by epoch, with a line for each part of the data."""
     charts = []
     for quantity in ("loss", "score"):
         series = []
         for part in ("train", "valid", "test"):
             points = [
-                (float(event["epoch"]) + 1, float(event["values"][f"{part}_{quantity}"]))
-                for event in epochs
-                if f"{part}_{quantity}" in event["values"]
+                (float(epoch), float(values[f"{part}_{quantity}"]))
+                for epoch, values in epochs.items()
+                if f"{part}_{quantity}" in values
             ]
             if points:
                 series.append(Series(part, points))
