@@ -15,7 +15,9 @@ import typer
 from eclose.algebra.errors import EcloseError, RequestError
 from eclose.cli.output import note
 
-COMMANDS = ("language", "lists", "searching", "comparing", "selecting", "diagnosing", "runs", "demonstration")
+COMMANDS = (
+    "language", "lists", "searching", "comparing", "selecting", "diagnosing", "checking", "runs", "demonstration",
+)  # fmt: skip
 
 INTERRUPTED = 130
 
