@@ -54,18 +54,31 @@ def spoken(value: float) -> str:
     return f"{value:.4g}" if size >= 1e-3 else f"{value:.1e}"
 
 
-def labels(values: Sequence[float]) -> list[str]:
-    """Return numbers as labels of one axis, with as many digits as it takes to tell them apart."""
+def labels(values: Sequence[float], longest: int = 10) -> list[str]:
+    """Return numbers as labels of one axis, with the digits that tell them apart where there is room.
+
+    Args:
+        values: ascending.
+        longest: letters of a label at most.
+    """
     found = [spoken(value) for value in values]
     gaps = [abs(b - a) for a, b in pairwise(values) if a != b]
     if len(set(found)) == len(set(values)) or not gaps:
         return found
-    digits = min(max(1 - math.floor(math.log10(min(gaps))), 0), 12)
-    return [f"{value:.{digits}f}" for value in values]
+    digits = max(1 - math.floor(math.log10(min(gaps))), 0)
+    written = [f"{value:.{digits}f}" for value in values]
+    return written if max(map(len, written)) <= longest else found
 
 
 def chart(
-    series: Sequence[Series], *, x: str, y: str, title: str = "", whole: bool = False, counts: bool = False
+    series: Sequence[Series],
+    *,
+    x: str,
+    y: str,
+    title: str = "",
+    whole: bool = False,
+    counts: bool = False,
+    within: tuple[float, float] | None = None,
 ) -> Markup:
     """Return a chart.
 
@@ -76,6 +89,7 @@ def chart(
         title: what the chart shows, for those who cannot see it.
         whole: whether the horizontal axis counts something and has whole ticks only.
         counts: whether the vertical axis does.
+        within: the vertical axis' ends, where they are not those of what is drawn.
     """
     kept = [(one, _finite(one)) for one in series]
     kept = [(one, points) for one, points in kept if points]
@@ -86,6 +100,8 @@ def chart(
         _range([p[1] for _, ps in kept for p in ps], 0.06),
     )
 
+    low, high = within or (low, high)
+
     def place(px: float, py: float) -> tuple[float, float]:
         across = LEFT + (px - left) / (right - left) * (WIDTH - LEFT - RIGHT)
         up = HEIGHT - BOTTOM - (py - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
@@ -93,12 +109,12 @@ def chart(
 
     parts: list[Markup] = []
     upwards = [value for value in ticks(low, high) if not counts or value == int(value)]
-    for value, label in zip(upwards, labels(upwards), strict=True):
+    for value, label in zip(upwards, labels(upwards, 7), strict=True):
         _, up = place(left, value)
         parts.append(Markup(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{up}" y2="{up}"/>'))
         parts.append(Markup(f'<text x="{LEFT - 8}" y="{up + 4}" text-anchor="end">{label}</text>'))
     along = [value for value in ticks(left, right) if not whole or value == int(value)]
-    for value, label in zip(along, labels(along), strict=True):
+    for value, label in zip(along, labels(along, 7), strict=True):
         across, _ = place(value, low)
         parts.append(Markup(f'<text x="{across}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{label}</text>'))
     parts.append(

@@ -35,7 +35,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--ground);
   margin: 0 auto; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; }
 .charts svg { width: 100%; height: auto; display: block; }
-.panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(10.5rem, 1fr)); gap: .7rem .9rem; }
+.panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.2rem, 1fr)); gap: .7rem .8rem; }
 .panels svg { width: 100%; height: auto; display: block; }
 .key { display: inline-block; margin-right: 1rem; font-size: .85rem; color: var(--soft); }
 .key i { display: inline-block; width: .7rem; height: .7rem; border-radius: 2px; margin-right: .35rem; }

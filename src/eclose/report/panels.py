@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from eclose.report.charts import labels
 from eclose.report.markup import Markup, element, joined, safe
 
-WIDTH, HEIGHT = 230, 150
+WIDTH, HEIGHT = 180, 128
 LEFT, RIGHT, TOP, BOTTOM = 46, 8, 22, 20
 ROOM = 5  # between the axes and what is drawn
 MOST = 36  # panels that are shown at once; the rest is folded away
@@ -81,9 +81,9 @@ def _panel(panel: Panel, colours: dict[str, str], across: tuple[float, float], u
         return round(along, 1), round(down, 1)
 
     bottom = HEIGHT - BOTTOM
-    (lowest, highest), (first, last) = labels(up), labels(across)
+    (lowest, highest), (first, last) = labels(up, 7), labels(across, 7)
     parts = [
-        Markup(f'<text class="label" x="{LEFT}" y="14">{safe(panel.name)}</text>'),
+        Markup(f'<text class="label" x="2" y="13">{safe(panel.name)}</text>'),
         Markup(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{TOP}" y2="{TOP}"/>'),
         Markup(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{bottom}" y2="{bottom}"/>'),
         Markup(f'<text x="{LEFT - 5}" y="{TOP + 9}" text-anchor="end">{highest}</text>'),

@@ -65,7 +65,8 @@ def _summary(seen: dict[int, dict[str, Any]]) -> Markup:
     dominant = line("largest weight", {epoch: found.get("dominant") for epoch, found in skips.items()}, "points")
     margins = line("margin", {epoch: found.get("margin") for epoch, found in skips.items()})
     charts = [
-        chart([entropy], x="epoch", y="entropy, 1 for undecided", title="mean entropy of the weights", whole=True),
+        chart([entropy], x="epoch", y="entropy, 1 for undecided", title="mean entropy of the weights", whole=True,
+              within=(0.0, 1.0)),
         chart([derived, dominant], x="epoch", y=f"skips on {edges} edges", whole=True, counts=True,
               title="skips in the derived architecture, and edges on which they have the largest weight"),
     ]  # fmt: skip

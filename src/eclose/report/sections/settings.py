@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from eclose.report.markup import Markup, element, facts, joined
+from eclose.report.markup import Markup, element, facts, joined, safe
 from eclose.report.record import Record
 
 
@@ -32,10 +32,15 @@ def notes(record: Record) -> Markup | None:
     return element("ul", *(element("li", note) for note in record.run.notes))
 
 
+def _breakable(name: str) -> Markup:
+    """Return a name that a narrow column may break after a dot or an underscore."""
+    return Markup(safe(name).replace("_", "_<wbr>").replace(".", ".<wbr>"))
+
+
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
     for key, value in values.items():
         name = f"{before}{key}"
         if isinstance(value, Mapping):
             yield from _flat(value, f"{name}.")
         elif value is not None and value != "" and value != []:
-            yield name, value if isinstance(value, str) else json.dumps(value)
+            yield _breakable(name), value if isinstance(value, str) else json.dumps(value)
