@@ -15,7 +15,8 @@ from eclose.operations.mixture import Mixture
 from eclose.strategies.gradient.selection import select
 from eclose.strategies.gradient.selection.measuring import Measurement
 from eclose.strategies.gradient.selection.perturbation import without
-from eclose.strategies.gradient.selection.tuning import PartlyDecided
+from eclose.strategies.gradient.selection.tuning import PartlyDecided, tuning
+from eclose.train.schedules import Position
 from support.small_supernets import context_of, planted, scripted
 
 NB201 = {"channels": 4, "cells": 1}
@@ -97,10 +98,15 @@ def test_measuring_leaves_the_supernet_as_it_is():
 
 def test_the_darts_cells_take_120_measurements_each():
     base = context_of("darts", subset=100, channels=4, cells=3, step="none")
-    context = scripted(
-        dataclasses.replace(base, settings={"interval": 1, "batches": 1}),
-        lambda weights: {"score": 50.0, "loss": 1.0},
-    )
+    seen = []
+
+    def script(weights):
+        choices = {name: weights[name].values for name in base.supernet.choices}
+        taken = [name for name, values in choices.items() if values is not None and 0.0 in values.tolist()]
+        seen.append((taken, sum(values is None for values in choices.values())))
+        return {"score": 50.0, "loss": 1.0}
+
+    context = scripted(dataclasses.replace(base, settings={"interval": 1, "batches": 1}), script)
     found = select("perturbation", context)
     for cell in ("normal", "reduction"):
         own = [step for step in found.steps if step["choice"].startswith(cell)]
@@ -108,6 +114,10 @@ def test_the_darts_cells_take_120_measurements_each():
         assert sum(len(step["scores"]) for step in operations) == 14 * 7
         assert sum(score is not None for step in own for score in step["scores"]) == 98 + 22 == 120
     assert context.calls == 240 + 1  # and the selected architecture
+    # A choice at a time is looked at, the reduction cell's with the normal cell's already decided.
+    for number, (taken, decided) in enumerate(seen[: 2 * 98]):
+        assert decided == number // 7
+        assert [name.partition("/")[0] for name in taken] == [("normal", "reduction")[decided % 2]]
     # Ties: the first operation is kept, and of the edges the first ones go.
     assert all(found.decisions[name] == (0,) for name, site in base.supernet.choices.items())
     assert found.decisions["normal/5"] == (3, 4)
@@ -188,6 +198,41 @@ def test_none_is_never_kept_on_the_edge_of_a_node_but_is_part_of_the_mixture():
 
 
 # What is tuned
+
+
+def test_the_learning_rate_falls_from_a_tenth_of_the_search_to_a_thousandth():
+    def rates(**recipe):
+        context = context_of("nasbench201", subset=100, **NB201, **recipe)
+        loop = tuning(context, PartlyDecided(context.rule), epochs=25, rate=0.0, train_alphas=True, seed=0)
+        return [loop.groups["weights"].schedule(Position(epoch, 0, 25, 1)) for epoch in (0, 12.5, 25)]
+
+    assert rates() == pytest.approx([0.0025, 0.00175, 0.001])
+    assert rates(rate_end=0.0) == pytest.approx([0.0025, 0.00125, 0.0])
+    assert rates(rate=0.005) == pytest.approx([0.0005] * 3)
+
+
+def test_alphas_rest_once_every_operation_is_decided():
+    context = context_of("nasbench201", subset=100, **NB201)
+    loop = tuning(
+        context, PartlyDecided(context.rule), epochs=5, rate=0.0, train_alphas=True, seed=0, rests_from=3
+    )  # fmt: skip
+    feeds = [[part.feeds for part in loop.step.active(Position(epoch, 0, 5, 1))] for epoch in range(5)]
+    assert feeds == [[("valid",), ("train",)]] * 3 + [[("train",)]] * 2
+
+
+def test_of_a_decided_edge_nothing_else_is_evaluated():
+    context = planted()
+    rule = PartlyDecided(context.rule)
+    first, _, third = context.supernet.choices
+    rule.decided = {first: (2,), third: (2,)}
+    evaluated = []
+    for module in context.supernet.net.modules():
+        if isinstance(module, Mixture):
+            module.register_forward_hook(
+                lambda module, given, result: evaluated.append([value is not None for value in given[0]])
+            )
+    context.score(rule.weights(context.supernet.alphas), batches=1)
+    assert evaluated == [[False, False, True], [False, True, True], [False, False, True]]  # zero is never computed
 
 
 @pytest.mark.parametrize("train_alphas", [True, False])
