@@ -19,8 +19,9 @@ from eclose.strategies.gradient.mixtures.rule import Level
 
 KIND = "score function with a local reward"
 METHOD = (
-    "a path's gradient against <dL/dout, o_z(x)> grad log p(z), and the mean over draws against the exact sum over all paths, with two "
-    "choices open and the others fixed (within 4 standard errors); the reward is taken with every alternative evaluated"
+    "a path's gradient against <dL/dout, o_z(x)> grad log p(z), and the mean over draws against the exact sum over all "
+    "paths, with two choices open and the others fixed (within 4 standard errors); the reward is taken with every "
+    "alternative evaluated"
 )
 OPEN = 2
 ONE_BY_ONE = 2  # paths whose own gradients are compared

@@ -34,9 +34,9 @@ def unrolled(bench: Bench) -> list[Entry]:
         group.running.state[parameter]["momentum_buffer"] = 0.01 * momentum
     rate = float(group.device_rate)
     step, at_rest = taken(bench), _at_rate_zero(bench, group)
-    direct, printed = naive(bench, rate)
-    fine = naive(bench, rate, SMALL_STEP)[1]
-    exact, first = differentiated(bench, rate), bench.gradient()
+    printed = naive(bench, rate)[1]
+    direct, fine = naive(bench, rate, SMALL_STEP, same_draws=True)
+    exact, first = differentiated(bench, rate), naive(bench, 0.0)[0]
     second = {name: exact[name] - direct[name] for name in exact}
     scale = max(float(term.abs().max()) for term in second.values())
     size = max(float(found.abs().max()) for found in printed.values())
@@ -90,8 +90,17 @@ def _at_rate_zero(bench: Bench, group: Group) -> dict[str, Tensor]:
         group.prepare(epoch)
 
 
-def naive(bench: Bench, rate: float, finite_step: float = FINITE_STEP) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return grad_alpha L_va(w') and the printed formula, by moving the weights of the network itself and back."""
+def naive(
+    bench: Bench, rate: float, finite_step: float = FINITE_STEP, *, same_draws: bool = False
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return grad_alpha L_va(w') and the printed formula, by moving the weights of the network itself and back.
+
+    Args:
+        bench: whose.
+        rate: of the virtual step.
+        finite_step: R ||v||.
+        same_draws: whether all passes draw the same (drop-path); else only the two of the difference do.
+    """
     part = bench.part
     assert isinstance(part, Unrolled)
     train, valid = (bench.loop.feeds[name].batch(0, 0) for name in ("train", "valid"))
@@ -100,8 +109,9 @@ def naive(bench: Bench, rate: float, finite_step: float = FINITE_STEP) -> tuple[
     before = [weight.detach().clone() for weight in weights]
 
     def gradients(objective: Mixed, batch: Any, wrt: list[Any]) -> list[Tensor]:
-        with bench.seeded():
-            loss = objective(bench.net, batch).loss
+        if same_draws:
+            torch.manual_seed(bench.seed)
+        loss = objective(bench.net, batch).loss
         found = torch.autograd.grad(loss, wrt, allow_unused=True)
         return [torch.zeros_like(t) if g is None else g for t, g in zip(wrt, found, strict=True)]
 
@@ -111,18 +121,21 @@ def naive(bench: Bench, rate: float, finite_step: float = FINITE_STEP) -> tuple[
                 weight.copy_(value)
 
     try:
-        descent = gradients(part.lower, train, weights)
-        put([
-            w - rate * (part.momentum * group.running.state[weight]["momentum_buffer"] + g + part.weight_decay * w)
-            for weight, w, g in zip(weights, before, descent, strict=True)
-        ])  # fmt: skip
-        both = gradients(part.upper, valid, [*alphas, *weights])
-        direct, ascent = both[: len(alphas)], both[len(alphas) :]
-        size = finite_step / float(torch.cat([v.flatten() for v in ascent]).norm())
-        put([w + size * v for w, v in zip(before, ascent, strict=True)])
-        above = gradients(part.lower, train, alphas)
-        put([w - size * v for w, v in zip(before, ascent, strict=True)])
-        below = gradients(part.lower, train, alphas)
+        with bench.seeded():
+            descent = gradients(part.lower, train, weights)
+            put([
+                w - rate * (part.momentum * group.running.state[weight]["momentum_buffer"] + g + part.weight_decay * w)
+                for weight, w, g in zip(weights, before, descent, strict=True)
+            ])  # fmt: skip
+            both = gradients(part.upper, valid, [*alphas, *weights])
+            direct, ascent = both[: len(alphas)], both[len(alphas) :]
+            size = finite_step / float(torch.cat([v.flatten() for v in ascent]).norm())
+            put([w + size * v for w, v in zip(before, ascent, strict=True)])
+            state = torch.get_rng_state()
+            above = gradients(part.lower, train, alphas)
+            torch.set_rng_state(state)
+            put([w - size * v for w, v in zip(before, ascent, strict=True)])
+            below = gradients(part.lower, train, alphas)
     finally:
         put(before)
     whole = [g - rate * (high - low) / (2.0 * size) for g, high, low in zip(direct, above, below, strict=True)]
