@@ -25,9 +25,11 @@ from pathlib import Path
 SEEDS = (0, 1, 2)
 EPOCHS = 50
 CHECKPOINTS = (10, 20, 30, 40, 50)
+TUNED = (10, 30, 50)  # those from which a selection by perturbation is tuned
+STRATEGIES = ("darts", "drnas", "sdarts-rs")
 FULL = {"cells": 5, "channels": 16}
 REDUCED = {"cells": 1, "channels": 8}
-ROBUST = {"cells": 6, "channels": 8}
+ROBUST = {"cells": 3, "channels": 8}
 RETRAINED = 10  # epochs of the short retraining on S2 and S4
 
 
@@ -86,25 +88,17 @@ def retraining(run: str, by: str, file: str) -> Job:
 def jobs() -> list[Job]:
     """Return everything, what takes longest first."""
     found = [
-        search("full-darts", "nasbench201", "darts", 0, epochs=EPOCHS, **FULL),
-        search("full-drnas", "nasbench201", "drnas", 0, epochs=25, **FULL),
-        search("reduced-sdarts-adv-0", "nasbench201", "sdarts-adv", 0, epochs=EPOCHS, hessian_every=2, **REDUCED),
+        search("reduced-sdarts-adv-0", "nasbench201", "sdarts-adv", 0, epochs=30, hessian_every=2, **REDUCED),
     ]
     for space in ("s2", "s4"):
         found.append(search(f"{space}-darts", space, "darts", 0, epochs=25, **ROBUST))
         found.append(search(f"{space}-fixed", space, "darts", 0, epochs=25, step="none", **ROBUST))
     for seed in SEEDS:
-        for strategy in ("darts", "drnas", "sdarts-rs"):
-            found.append(search(f"reduced-{strategy}-{seed}", "nasbench201", strategy, seed, epochs=EPOCHS,
+        for strategy in STRATEGIES if seed == 0 else STRATEGIES[:2]:
+            found.append(search(f"reduced-{strategy}-{seed}", "nasbench201", strategy, seed, epochs=25 if strategy == 'drnas' else EPOCHS,
                                 hessian_every=2, **REDUCED))  # fmt: skip
         found.append(search(f"reduced-fixed-{seed}", "nasbench201", "darts", seed, epochs=EPOCHS, step="none",
                             **REDUCED))  # fmt: skip
-    for epoch in CHECKPOINTS:
-        found.append(selection("full-darts", "magnitude", epoch))
-        found.append(selection("full-darts", "perturbation", epoch, interval=1, batches=10))
-    for epoch in (10, 20, 25):
-        found.append(selection("full-drnas", "magnitude", epoch))
-        found.append(selection("full-drnas", "perturbation", epoch, interval=1, batches=10))
     for space in ("s2", "s4"):
         found.append(selection(f"{space}-darts", "magnitude", 25))
         found.append(selection(f"{space}-darts", "perturbation", 25, interval=1, batches=10))
@@ -113,8 +107,8 @@ def jobs() -> list[Job]:
         for run in ("darts", "fixed", "drnas", "sdarts-rs"):
             for epoch in CHECKPOINTS:
                 found.append(selection(f"reduced-{run}-{seed}", "magnitude", epoch))
-                if run in ("darts", "fixed"):
-                    found.append(selection(f"reduced-{run}-{seed}", "perturbation", epoch, interval=3, batches=20))
+                if run in ("darts", "fixed") and epoch in TUNED:
+                    found.append(selection(f"reduced-{run}-{seed}", "perturbation", epoch, interval=1, batches=10))
     for strategy in ("darts", "sdarts-rs", "drnas", "sdarts-adv"):
         found.append(diagnosis(f"reduced-{strategy}-0", "landscape", "--epoch", str(EPOCHS), "--batches", "4"))
         found.append(diagnosis(f"reduced-{strategy}-0", "gap", "--batches", "10"))

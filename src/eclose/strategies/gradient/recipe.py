@@ -202,6 +202,8 @@ class Recipe:
             if key not in known:
                 raise RequestError(f"a gradient search has no setting {key!r}{did_you_mean(key, known)}")
             default = known[key]
+            if value is None and isinstance(default, str):  # how a command line reads `none`
+                value = "none"
             if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
                 value = float(value)
             if type(value) is not type(default):
