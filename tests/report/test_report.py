@@ -14,7 +14,7 @@ from eclose.report import report_text
 from eclose.report.charts import Series, chart
 from eclose.runs import Run
 
-VOID = {"meta", "link", "br", "input", "img", "hr", "circle", "path", "line", "rect", "polygon", "use", "stop"}
+VOID = {"meta", "link", "br", "wbr", "input", "img", "hr", "circle", "path", "line", "rect", "polygon", "use", "stop"}
 EVIL = "<script>alert('x')</script> & \"quoted\""
 
 

@@ -65,7 +65,7 @@ def labels(values: Sequence[float], longest: int = 10) -> list[str]:
     gaps = [abs(b - a) for a, b in pairwise(values) if a != b]
     if len(set(found)) == len(set(values)) or not gaps:
         return found
-    digits = max(1 - math.floor(math.log10(min(gaps))), 0)
+    digits = max(1 - math.floor(math.log10(1.001 * min(gaps))), 0)
     written = [f"{value:.{digits}f}" for value in values]
     return written if max(map(len, written)) <= longest else found
 
