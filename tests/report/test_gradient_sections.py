@@ -100,6 +100,14 @@ def test_a_search_without_diagnoses_has_none(tmp_path):
     assert "Architecture by epoch" in found
 
 
+def test_operations_and_edges_have_panels_apart(tmp_path):
+    with Run.open(written(tmp_path / "run")) as run:
+        text = architecture(Record(run))
+    operations, edges = text.split("<h3>Weight of each operation</h3>")[1].split("<h3>Weight of each edge</h3>")
+    assert (operations.count("<svg"), edges.count("<svg")) == (1, 1)
+    assert "edge 1" in edges and "edge 1" not in operations
+
+
 def test_a_run_of_trials_has_no_section_of_supernets(tmp_path):
     with Run.create(tmp_path / "run", {"command": "search", "strategy": "random"}) as run:
         found = headings(report_text(run))
@@ -128,7 +136,7 @@ def test_an_epoch_that_was_searched_again_counts_once(tmp_path):
         for epoch, term in ((0, "id"), (1, "conv"), (0, "conv"), (1, "conv")):
             run.append("architecture", epoch=epoch, term=term, entropy=0.5, weights={"a": [0.5, 0.5]}, skips={})
         text = derived(Record(run))
-    assert "changed 0 times in 2 epochs" in text
+    assert "did not change in 2 epochs" in text
     assert re.findall("<h3>(.*?)</h3>", text) == ["After epoch 1"]
 
 

@@ -32,8 +32,8 @@ def derived(record: Record) -> Markup | None:
         return None
     epochs = list(seen)
     changes = sum(seen[a]["term"] != seen[b]["term"] for a, b in pairwise(epochs))
-    times = "once" if changes == 1 else f"{changes} times"
-    said = f"The architecture of the largest weights changed {times} in {len(epochs)} epochs."
+    times = "did not change" if not changes else "changed once" if changes == 1 else f"changed {changes} times"
+    said = f"The architecture of the largest weights {times} in {len(epochs)} epochs."
     parts = [element("p", said, class_="soft")]
     chosen = [epochs[0], epochs[len(epochs) // 3], epochs[2 * len(epochs) // 3], epochs[-1]]
     before = None
@@ -88,6 +88,20 @@ def _weights(choices: dict[str, dict[str, Any]], seen: dict[int, dict[str, Any]]
         last = len(epochs) - 1
         epochs = [epochs[round(index * last / (MOST_EPOCHS - 1))] for index in range(MOST_EPOCHS)]
     names = list(seen[epochs[-1]].get("weights", {}))
+    picks = [name for name in names if choices.get(name, {}).get("kind") == "pick"]
+    parts = []
+    for heading, some in (
+        ("Weight of each operation", [name for name in names if name not in picks]),
+        ("Weight of each edge", picks),
+    ):
+        if some:
+            parts += [element("h3", heading), _panels(some, choices, seen, epochs)]
+    return joined(parts)
+
+
+def _panels(
+    names: list[str], choices: dict[str, dict[str, Any]], seen: dict[int, dict[str, Any]], epochs: list[int]
+) -> Markup:
     made, skips, zeros, labels = [], set(), set(), []
     for name in names:
         choice = choices.get(name, {})
@@ -111,7 +125,7 @@ def _weights(choices: dict[str, dict[str, Any]], seen: dict[int, dict[str, Any]]
         ]
         made.append(Panel(name, marks))
     colours = palette(labels, tuple(skips), tuple(zeros))
-    return joined([element("h3", "Weight of each operation"), panels(made, colours, x="epoch", y="weight")])
+    return panels(made, colours, x="epoch", y="weight")
 
 
 def labels_of(choice: dict[str, Any], count: int) -> list[str]:
