@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from eclose.algebra.errors import RequestError
 from eclose.operations.mixture import MixtureWeights
 from eclose.strategies.gradient import perturbations
 from eclose.strategies.gradient.objective import Mixed
@@ -179,3 +180,10 @@ def test_the_radius_grows_linearly_with_the_epochs():
 
 def test_without_one_there_is_none():
     assert perturbation(("a",), Recipe()) is None
+
+
+@pytest.mark.xfail(strict=True, reason="an AssertionError in the first step instead of a line when it is asked for")
+@pytest.mark.parametrize("mixture", ["uniform-path", "controller", "two-path", "hard-gumbel"])
+def test_perturbations_of_paths_are_refused(mixture):
+    with pytest.raises(RequestError, match="perturbation"):
+        Recipe(perturbation="uniform", mixture=mixture, step="none" if mixture != "two-path" else "first-order")

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.distributions import Dirichlet, kl_divergence
 
+from eclose.algebra.errors import RequestError
 from eclose.meanings.cost import program_cost
 from eclose.strategies.gradient.mixtures import mixture
 from eclose.strategies.gradient.recipe import Recipe
@@ -121,3 +122,10 @@ def test_descending_the_cost_prefers_what_is_cheap():
     labels = made.supernet.sites["cell/1_0"].labels
     assert int(gradient.argmax()) == labels.index("conv")
     assert gradient[labels.index("zero")] < 0
+
+
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="a ValueError, which is told as a fault of the program")
+def test_a_cost_that_nothing_has_is_refused():
+    search = search_of("activation", subset=60, channels=4, regulariser="cost", regulariser_weight=0.1)
+    with pytest.raises(RequestError, match="costs"):
+        search.loop(search.made(0), 0)

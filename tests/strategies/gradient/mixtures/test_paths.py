@@ -260,3 +260,12 @@ def test_what_is_fixed_survives_a_resume():
 
 def test_without_a_margin_nothing_is_fixed():
     assert alone("sampled")[0].callbacks() == ()
+
+
+@pytest.mark.xfail(strict=True, reason="pairs are drawn from all alternatives")
+def test_pairs_leave_out_what_a_stage_has_dropped():
+    rule, alphas = alone("two-path")
+    rule.allowed["edge"] = (0, 2, 3)
+    torch.manual_seed(0)
+    assert {1} & {index for _ in range(100) for index in rule(alphas, "architecture")["edge"].selected} == set()
+    assert {1} & {index for _ in range(100) for index in rule(alphas, "weights")["edge"].selected} == set()
