@@ -101,35 +101,20 @@ def retraining(run: str, by: str, file: str) -> Job:
 
 
 def jobs() -> list[Job]:
-    """Return everything, what takes longest first."""
-    found = [
-        search("reduced-sdarts-adv-0", "nasbench201", "sdarts-adv", 0, epochs=ADVERSARIAL, hessian_every=2, **REDUCED),
-    ]
-    for space in ("s2", "s4"):
-        found.append(search(f"{space}-darts", space, "darts", 0, epochs=SHORT, **ROBUST))
-        found.append(search(f"{space}-fixed", space, "darts", 0, epochs=25, step="none", **ROBUST))
+    """Return everything, in the order in which it is begun."""
+    found = []
     for seed in SEEDS:
-        for strategy in STRATEGIES if seed == 0 else STRATEGIES[:2]:
-            found.append(search(f"reduced-{strategy}-{seed}", "nasbench201", strategy, seed, epochs=SHORT if strategy == "drnas" else EPOCHS,
-                                hessian_every=2, **REDUCED))  # fmt: skip
-        found.append(search(f"reduced-fixed-{seed}", "nasbench201", "darts", seed, epochs=EPOCHS, step="none",
+        found.append(search(f"reduced-darts-{seed}", "nasbench201", "darts", seed, epochs=EPOCHS, hessian_every=5,
                             **REDUCED))  # fmt: skip
-    for space in ("s2", "s4"):
-        found.append(selection(f"{space}-darts", "perturbation", SHORT, interval=1, batches=10))
-        found.append(selection(f"{space}-fixed", "perturbation", SHORT, interval=1, batches=10))
-    for epoch in TUNED:
-        for seed in SEEDS:
-            for run in ("darts", "fixed"):
-                found.append(selection(f"reduced-{run}-{seed}", "perturbation", epoch, interval=1, batches=10))
-    for strategy, epochs in (("darts", EPOCHS), ("sdarts-rs", EPOCHS), ("drnas", SHORT), ("sdarts-adv", ADVERSARIAL)):
-        found.append(diagnosis(f"reduced-{strategy}-0", "landscape", "--epoch", str(epochs), "--batches", "4"))
-        found.append(diagnosis(f"reduced-{strategy}-0", "gap", "--batches", "10"))
-    found.append(diagnosis("reduced-darts-0", "strength", "--epoch", str(EPOCHS), "--batches", "10"))
-    found.append(diagnosis("reduced-drnas-0", "strength", "--epoch", str(SHORT), "--batches", "10"))
-    for space in ("s2", "s4"):
-        found.append(retraining(f"{space}-darts", "magnitude", f"{space}-darts/best.term"))
-        found.append(retraining(f"{space}-darts", "perturbation", f"{space}-darts-perturbation-epoch-0025.term"))
-        found.append(retraining(f"{space}-fixed", "perturbation", f"{space}-fixed-perturbation-epoch-0025.term"))
+        found.append(search(f"reduced-drnas-{seed}", "nasbench201", "drnas", seed, epochs=SHORT, hessian_every=5,
+                            **REDUCED))  # fmt: skip
+    found.append(
+        search("reduced-sdarts-rs-0", "nasbench201", "sdarts-rs", 0, epochs=EPOCHS, hessian_every=5, **REDUCED)
+    )
+    found.append(search("reduced-fixed-0", "nasbench201", "darts", 0, epochs=EPOCHS, step="none", **REDUCED))
+    for epoch in (50, 10, 30):
+        for run in ("darts-0", "fixed-0", "darts-1", "darts-2"):
+            found.append(selection(f"reduced-{run}", "perturbation", epoch, interval=1, batches=10))
     return found
 
 
