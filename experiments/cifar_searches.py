@@ -1,14 +1,16 @@
-"""Gradient searches on CIFAR-10: NAS-Bench-201 and the spaces S2 and S4, with every selection on every checkpoint.
+"""Gradient searches on CIFAR-10 with every selection on their checkpoints: NAS-Bench-201, and the spaces S2 and S4.
 
-    python -m experiments.cifar_searches --out runs/cifar --data DATA --workers 12 --device cuda
+    python -m experiments.cifar_searches nasbench201 --out runs/nb201 --data DATA --workers 12 --device cuda
+    python -m experiments.cifar_searches robust --out runs/robust --data DATA
 
 Every job is a command of `eclose` in a process of its own, so a job that was interrupted goes on when the program is
-started again, and one that is done is left alone. `python -m experiments.cifar_searches --out runs/cifar summary` writes
-`benchmarks/results/cifar-searches.json` from what the folders hold.
+started again, and one that is done is left alone. `python -m experiments.cifar_summary --out ...` writes what the folders
+hold to `benchmarks/results/`.
 
-The supernet of NAS-Bench-201 is reduced (C=8, N=1; the benchmark's own has C=16, N=5), those of S2 and S4 have three
-cells of 8 channels. All searches use batches of 64, halves of the 50,000 training images, and the settings of the papers
-but for the epochs that are stated. A magnitude selection needs no job: the log of a search has it for every epoch.
+The supernet of NAS-Bench-201 is reduced (C=8, N=1; the benchmark's own has C=16, N=5). Those of S2 and S4 have three
+cells of 8 channels and see a subset of 6,000 images, half of it each for weights and alphas; what they find is trained
+on the same subset, as eight cells of 16 channels. Batches have 64 images; everything else is as in the papers but for the
+epochs that are stated. A magnitude selection needs no job: the log of a search has it for every epoch.
 """
 
 from __future__ import annotations
@@ -24,13 +26,11 @@ from pathlib import Path
 
 SEEDS = (0, 1, 2)
 EPOCHS = 50
-SHORT = 25  # of drnas, and on S2 and S4
-ADVERSARIAL = 30  # of sdarts-adv, whose epochs take four times as long
-TUNED = (10, 30, 50)  # those from which a selection by perturbation is tuned
-STRATEGIES = ("darts", "drnas", "sdarts-rs")
+SHORT = 25  # of drnas
 REDUCED = {"cells": 1, "channels": 8}
 ROBUST = {"cells": 3, "channels": 8}
-RETRAINED = 10  # epochs of the short retraining on S2 and S4
+RETRAINED = 15  # epochs of the short retraining on S2 and S4
+SUBSET = "cifar10:subset=6000"
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ def settings(**values: object) -> list[str]:
     return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
 
 
-def search(name: str, space: str, strategy: str, seed: int, **values: object) -> Job:
+def search(name: str, space: str, strategy: str, seed: int, task: str = "cifar10", **values: object) -> Job:
     """Return a search without a final training; channels are innermost in memory, which is faster on a GPU."""
     given = {"retrain": 0, "channels_last": "true", "checkpoint_every": 10, **values}
-    arguments = ("search", "--space", space, "--task", "cifar10", "--strategy", strategy, "--seed", str(seed),
+    arguments = ("search", "--space", space, "--task", task, "--strategy", strategy, "--seed", str(seed),
                  "--out", f"{{out}}/{name}", *settings(**given))  # fmt: skip
     return Job(name, arguments, f"{name}/best.term")
 
@@ -73,35 +73,17 @@ def selection(run: str, by: str, epoch: int, **values: object) -> Job:
     )
 
 
-def diagnosis(run: str, what: str, *options: str) -> Job:
-    """Return a diagnosis of a finished search."""
-    return Job(f"{run}-{what}", ("diagnose", f"{{out}}/{run}", "--what", what, *options), f"{run}/diagnosis/{what}.json",
-               (f"{run}/best.term",))  # fmt: skip
-
-
 def retraining(run: str, by: str, file: str) -> Job:
     """Return the short training of what a selection found."""
     name = f"{run}-{by}-retrained"
-    arguments = (
-        "evaluate",
-        f"{{out}}/{file}",
-        "--task",
-        "cifar10",
-        "--space",
-        run[:2],
-        "--size",
-        "small",
-        "--protocol",
-        "darts-cifar",
-        *settings(epochs=RETRAINED, channels_last="true"),
-        "--out",
-        f"{{out}}/{name}.json",
-    )
+    given = settings(epochs=RETRAINED, channels_last="true")
+    arguments = ("evaluate", f"{{out}}/{file}", "--task", SUBSET, "--space", run[:2], "--size", "small",
+                 "--protocol", "darts-cifar", *given, "--out", f"{{out}}/{name}.json")  # fmt: skip
     return Job(name, arguments, f"{name}.json", (file,))
 
 
-def jobs() -> list[Job]:
-    """Return everything, in the order in which it is begun."""
+def nasbench201() -> list[Job]:
+    """Return the searches of NAS-Bench-201 in the order in which they are begun."""
     found = []
     for seed in SEEDS:
         found.append(search(f"reduced-darts-{seed}", "nasbench201", "darts", seed, epochs=EPOCHS, hessian_every=5,
@@ -118,16 +100,36 @@ def jobs() -> list[Job]:
     return found
 
 
-def run(out: Path, data: str | None, device: str | None, workers: int, seconds: float, only: str) -> None:
+def robust() -> list[Job]:
+    """Return the searches of S2 and S4, the three selections of each, and the trainings of what they found."""
+    found = []
+    for space in ("s2", "s4"):
+        found.append(search(f"{space}-darts", space, "darts", 0, task=SUBSET, epochs=EPOCHS, **ROBUST))
+        found.append(search(f"{space}-fixed", space, "darts", 0, task=SUBSET, epochs=EPOCHS, step="none", **ROBUST))
+    for space in ("s2", "s4"):
+        found.append(selection(f"{space}-darts", "perturbation", EPOCHS, interval=1))
+        found.append(selection(f"{space}-fixed", "perturbation", EPOCHS, interval=1))
+    for space in ("s2", "s4"):
+        found.append(retraining(f"{space}-darts", "magnitude", f"{space}-darts/best.term"))
+        for run in ("darts", "fixed"):
+            file = f"{space}-{run}-perturbation-epoch-{EPOCHS:04d}.term"
+            found.append(retraining(f"{space}-{run}", "perturbation", file))
+    return found
+
+
+LISTS = {"nasbench201": nasbench201, "robust": robust}
+
+
+def run(what: str, out: Path, data: str | None, device: str | None, workers: int, seconds: float, only: str) -> None:
     """Run what is not done, some jobs at a time, for at most so many seconds."""
     out.mkdir(parents=True, exist_ok=True)
-    waiting = [job for job in jobs() if only in job.name and not (out / job.result).exists()]
+    waiting = [job for job in LISTS[what]() if only in job.name and not (out / job.result).exists()]
     running: dict[str, tuple[Job, subprocess.Popen[bytes]]] = {}
     failed: dict[str, int] = {}
     began = time.monotonic()
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     while (waiting or running) and time.monotonic() - began < seconds:
-        for name, (job, process) in list(running.items()):
+        for name, (_, process) in list(running.items()):
             if process.poll() is not None:
                 del running[name]
                 print(f"{time.monotonic() - began:6.0f} s  {name}: status {process.returncode}", flush=True)
@@ -158,23 +160,20 @@ def run(out: Path, data: str | None, device: str | None, workers: int, seconds: 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="run", choices=("run", "summary", "list"))
-    parser.add_argument("--out", type=Path, default=Path("runs/cifar"))
-    parser.add_argument("--data")
+    parser.add_argument("what", choices=LISTS)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--data", help="the folder of the data sets")
     parser.add_argument("--device")
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=1e9)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--workers", type=int, default=1, help="jobs at a time")
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop what runs after so long")
+    parser.add_argument("--only", default="", help="jobs with this in their name")
+    parser.add_argument("--list", action="store_true", help="print the jobs and stop")
     given = parser.parse_args()
-    if given.what == "run":
-        run(given.out, given.data, given.device, given.workers, given.seconds, given.only)
-    elif given.what == "list":
-        for job in jobs():
+    if given.list:
+        for job in LISTS[given.what]():
             print(json.dumps(job.__dict__))
-    else:
-        from experiments.cifar_summary import summarise
-
-        summarise(given.out)
+        return
+    run(given.what, given.out, given.data, given.device, given.workers, given.seconds, given.only)
 
 
 if __name__ == "__main__":
