@@ -4,13 +4,13 @@
     python -m experiments.cifar_searches robust --out runs/robust --data DATA
 
 Every job is a command of `eclose` in a process of its own, so a job that was interrupted goes on when the program is
-started again, and one that is done is left alone. `python -m experiments.cifar_summary --out ...` writes what the folders
-hold to `benchmarks/results/`.
+started again, and one that is done is left alone. `python -m experiments.cifar_summary` writes what the folders hold to
+`benchmarks/results/`.
 
 The supernet of NAS-Bench-201 is reduced (C=8, N=1; the benchmark's own has C=16, N=5). Those of S2 and S4 have three
 cells of 8 channels and see a subset of 6,000 images, half of it each for weights and alphas; what they find is trained
-on the same subset, as eight cells of 16 channels. Batches have 64 images; everything else is as in the papers but for the
-epochs that are stated. A magnitude selection needs no job: the log of a search has it for every epoch.
+on the same subset, as eight cells of 16 channels. Batches have 64 images; everything else is as in the papers but for
+the epochs that are stated. A magnitude selection needs no job: the log of a search has it for every epoch.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from pathlib import Path
 
 SEEDS = (0, 1, 2)
 EPOCHS = 50
-SHORT = 25  # of drnas
+SHORT = 25  # of drnas, and on S2 and S4
 REDUCED = {"cells": 1, "channels": 8}
 ROBUST = {"cells": 3, "channels": 8}
-RETRAINED = 15  # epochs of the short retraining on S2 and S4
+RETRAINED = 8  # epochs of the short retraining on S2 and S4
 SUBSET = "cifar10:subset=6000"
 
 
@@ -104,15 +104,15 @@ def robust() -> list[Job]:
     """Return the searches of S2 and S4, the three selections of each, and the trainings of what they found."""
     found = []
     for space in ("s2", "s4"):
-        found.append(search(f"{space}-darts", space, "darts", 0, task=SUBSET, epochs=EPOCHS, **ROBUST))
-        found.append(search(f"{space}-fixed", space, "darts", 0, task=SUBSET, epochs=EPOCHS, step="none", **ROBUST))
+        found.append(search(f"{space}-darts", space, "darts", 0, task=SUBSET, epochs=SHORT, **ROBUST))
+        found.append(search(f"{space}-fixed", space, "darts", 0, task=SUBSET, epochs=SHORT, step="none", **ROBUST))
     for space in ("s2", "s4"):
-        found.append(selection(f"{space}-darts", "perturbation", EPOCHS, interval=1))
-        found.append(selection(f"{space}-fixed", "perturbation", EPOCHS, interval=1))
+        found.append(selection(f"{space}-darts", "perturbation", SHORT, interval=1))
+        found.append(selection(f"{space}-fixed", "perturbation", SHORT, interval=1))
     for space in ("s2", "s4"):
         found.append(retraining(f"{space}-darts", "magnitude", f"{space}-darts/best.term"))
         for run in ("darts", "fixed"):
-            file = f"{space}-{run}-perturbation-epoch-{EPOCHS:04d}.term"
+            file = f"{space}-{run}-perturbation-epoch-{SHORT:04d}.term"
             found.append(retraining(f"{space}-{run}", "perturbation", file))
     return found
 

@@ -30,7 +30,6 @@ OWN: dict[str, dict[str, Any]] = {
     "pc-darts": PARTIAL,
     "gaea-pc-darts": {**PARTIAL, **EXPONENTIATED},
     "gaea": EXPONENTIATED,
-    "rs-ws": {"samples": 100},
     "enas": {"controller_steps": 10},
 }
 PRUNED = {"truth": "10:4:0 10:2:3", "trap": "10:4:0 10:2:0"}  # of two alternatives none can be dropped beforehand

@@ -182,7 +182,6 @@ def test_without_one_there_is_none():
     assert perturbation(("a",), Recipe()) is None
 
 
-@pytest.mark.xfail(strict=True, reason="an AssertionError in the first step instead of a line when it is asked for")
 @pytest.mark.parametrize("mixture", ["uniform-path", "controller", "two-path", "hard-gumbel"])
 def test_perturbations_of_paths_are_refused(mixture):
     with pytest.raises(RequestError, match="perturbation"):

@@ -191,7 +191,6 @@ def test_weights_of_a_mixture_are_plain_here():
     assert torch.allclose(found.values, torch.full((3,), 1 / 3))
 
 
-@pytest.mark.xfail(strict=True, reason="bfloat16 holds fewer digits of a difference than float16, which is refused")
 def test_differences_in_bfloat16_are_refused():
     with pytest.raises(RequestError, match="second-order"):
         Recipe(step="second-order", precision="bfloat16")

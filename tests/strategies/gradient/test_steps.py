@@ -145,7 +145,6 @@ def test_a_pairs_probability_survives_the_optimisers_step():
             assert torch.allclose(after[others], before[name][others], atol=1e-6)
 
 
-@pytest.mark.xfail(strict=True, reason="momentum and decay move the alphas outside of the pair as well")
 def test_a_pairs_probability_survives_an_optimiser_with_momentum():
     made, loop = made_of("proxyless", architecture_beta1=0.5, architecture_rate=0.1)
     alphas = made.supernet.alphas

@@ -50,12 +50,18 @@ def decide(
         over = _most_over(sites, found, most_skips)
         if over is None:
             break
-        weakest = min(over, key=lambda name: scores[name][found[name][0]])
-        left = set(sites[weakest].selectable) - barred.get(weakest, set()) - set(sites[weakest].skips)
-        if not left or weakest in (fixed or {}):
+        free = [
+            name
+            for name in over
+            if name not in (fixed or {})
+            and set(sites[name].selectable) - barred.get(name, set()) - set(sites[name].skips)
+        ]
+        if not free:
             raise RequestError(
-                f"at most {most_skips} skip connections cannot be had: {weakest!r} has nothing else to offer"
+                f"at most {most_skips} skip connections cannot be had: {', '.join(map(repr, over))} have "
+                "nothing else to offer or are decided already"
             )
+        weakest = min(free, key=lambda name: _score(sites[name], scores, found[name][0]))
         barred.setdefault(weakest, set()).update(sites[weakest].skips)
         found = _decided(sites, scores, dict(fixed or {}), barred)
     if least_features:
@@ -71,17 +77,21 @@ def _decided(sites: Mapping[str, Site], scores: Scores, fixed: Decisions, barred
             continue
         if name in fixed:
             found[name] = fixed[name]
-            strength[name] = scores[name][fixed[name][0]]
+            strength[name] = _score(site, scores, fixed[name][0])
             continue
         open_ = [index for index in site.selectable if index not in barred.get(name, ())]
-        values = scores.get(name, (1.0,) * site.count)  # a decision that stands nowhere in the network has no weights
-        best = max(open_, key=lambda index: (values[index], -index))
-        found[name], strength[name] = (best,), values[best]
+        best = max(open_, key=lambda index: (_score(site, scores, index), -index))
+        found[name], strength[name] = (best,), _score(site, scores, best)
     for name, site in sites.items():
         if site.kind != "pick":
             continue
         found[name] = fixed[name] if name in fixed else strongest(site, edge_strengths(site, scores, strength))
     return found
+
+
+def _score(site: Site, scores: Scores, index: int) -> float:
+    """Return the score of an alternative; a decision that stands nowhere in the network has none and counts as 1."""
+    return scores[site.name][index] if site.name in scores else 1.0
 
 
 def edge_strengths(site: Site, scores: Scores, strength: Mapping[str, float]) -> list[float]:
@@ -159,8 +169,9 @@ def _with_features(
                 offered = [i for i in sites[name].selectable if i in features.get(name, ())
                            and i not in barred.get(name, ())]  # fmt: skip
                 if offered and name not in fixed:
-                    best = max(offered, key=lambda index: (scores[name][index], -index))
-                    losses[name] = (scores[name][found[name][0]] - scores[name][best], best)
+                    site = sites[name]
+                    best = max(offered, key=lambda index: (_score(site, scores, index), -index))
+                    losses[name] = (_score(site, scores, found[name][0]) - _score(site, scores, best), best)
             if not losses:
                 raise RequestError(f"the cell {cell!r} cannot have {least} operations with parameters")
             cheapest = min(losses, key=lambda name: losses[name][0])

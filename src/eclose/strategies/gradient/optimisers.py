@@ -36,9 +36,11 @@ class ExponentiatedGradient(torch.optim.Optimizer):
                 if theta.grad is None:
                     continue
                 # A factor that all entries share goes with the division: the smallest exponent is 0.
-                gradient = theta.grad - theta.grad.min()
+                open_ = theta > 0
+                lowest = torch.where(open_, theta.grad, torch.inf).min()
+                gradient = torch.where(open_, theta.grad - lowest, 0.0)
                 moved = theta * torch.exp(-group["lr"] * gradient)
-                moved = torch.where(theta > 0, moved.clamp_min(group["floor"]), moved)
+                moved = torch.where(open_, moved.clamp_min(group["floor"]), moved)
                 theta.copy_(moved / moved.sum())
 
 

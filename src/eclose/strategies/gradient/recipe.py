@@ -28,6 +28,8 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "capture": ("auto", "on", "off"),
 }  # fmt: skip
 """What a part's setting may be."""
+SOFT = ("softmax", "gumbel", "dirichlet", "simplex")
+"""Mixtures that evaluate every alternative."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +168,11 @@ class Recipe:
             self._refuse(getattr(self, key) >= 0, key, "at least 0")
         self._refuse(0 <= self.split < 1, "split", "a share of the data below 1, or 0 for the task's own parts")
         self._refuse(0 <= self.drop_path < 1, "drop_path", "at least 0 and below 1")
+        if self.perturbation != "none" and self.mixture not in SOFT:
+            raise RequestError(
+                f"a perturbation changes the weights of all operations; it goes with the mixtures {', '.join(SOFT)}, "
+                f"not with {self.mixture!r}"
+            )
         if self.mixture == "simplex" and self.architecture_optimiser != "exponentiated":
             raise RequestError(
                 "mixture='simplex' holds the weights themselves, which only architecture_optimiser='exponentiated' "
@@ -181,8 +188,8 @@ class Recipe:
                 f"step='second-order' differentiates through a weight step, for which every pass must see the same "
                 f"weights; it goes with the mixtures softmax and simplex, not with {self.mixture!r}"
             )
-        if self.step == "second-order" and self.precision in ("mixed", "float16"):
-            raise RequestError("step='second-order' takes differences that float16 cannot hold; use float32")
+        if self.step == "second-order" and self.precision != "float32":
+            raise RequestError("step='second-order' takes differences that 16 bits cannot hold; use float32")
         if self.regulariser == "dirichlet-kl" and self.mixture != "dirichlet":
             raise RequestError(f"regulariser='dirichlet-kl' goes with mixture='dirichlet', not with {self.mixture!r}")
 

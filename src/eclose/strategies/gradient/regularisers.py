@@ -9,6 +9,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from eclose.algebra.errors import RequestError
 from eclose.meanings.cost import program_cost
 from eclose.meanings.program import Program
 from eclose.strategies.gradient.mixtures.rule import MixtureRule
@@ -63,7 +64,9 @@ class ExpectedCost:
         self.rule = rule
         self.costs = {name: torch.tensor(costs[name]) for name in rule.names}
         if not any(float(cost.sum()) for cost in self.costs.values()):
-            raise ValueError("no alternative costs anything")
+            raise RequestError(
+                "no alternative of this space costs anything, so regulariser='cost' has no costs to weigh"
+            )
 
     def __call__(self, alphas: Mapping[str, Tensor]) -> Tensor:
         """Return the logarithm of the expected multiply-adds."""
@@ -74,13 +77,19 @@ class ExpectedCost:
         return torch.log(torch.stack([(theta * self.costs[name]).sum() for name, theta in thetas.items()]).sum())
 
 
+def _kept(alpha: Tensor, rule: MixtureRule, name: str) -> Tensor:
+    """Return the alphas of the alternatives that take part."""
+    kept = rule.allowed[name]
+    return alpha if len(kept) == alpha.numel() else alpha[list(kept)]
+
+
 def regulariser(recipe: Recipe, rule: MixtureRule, program: Program) -> Regulariser | None:
     """Return the regulariser of a recipe with its factor, or None."""
     weight = recipe.regulariser_weight
     if recipe.regulariser == "none" or not weight:
         return None
     if recipe.regulariser == "dirichlet-kl":
-        return lambda alphas: weight * dirichlet_kl(alphas)
+        return lambda alphas: weight * dirichlet_kl({name: _kept(alphas[name], rule, name) for name in rule.names})
     if recipe.regulariser == "entropy":
         return lambda alphas: weight * negative_entropy(rule.expected(alphas))
     cost = ExpectedCost(rule, program)

@@ -20,6 +20,7 @@ from eclose.runs import Run
 from eclose.runs.files import replace_file
 from eclose.spaces import Space
 from eclose.strategies.gradient.decisions import Decisions
+from eclose.strategies.gradient.finite import explaining
 from eclose.strategies.gradient.guards import LARGEST_WEIGHT_DECAY, WEIGHT_DECAY_FACTOR, Guard, guard
 from eclose.strategies.gradient.mixtures import MixtureRule, mixture
 from eclose.strategies.gradient.optimisers import architecture_optimiser
@@ -213,7 +214,8 @@ class GradientSearch:
                 made.carry = None
             checkpoint = Checkpoint(self.run, partial(self._outer, number), content)
             content = None
-            loop.run(checkpoint, self._finished)
+            with explaining(loop, made.supernet):
+                loop.run(checkpoint, self._finished)
             for note in loop.notes:
                 self._note(note)
             asked = None if made.guard is None else made.guard.asked

@@ -262,7 +262,6 @@ def test_without_a_margin_nothing_is_fixed():
     assert alone("sampled")[0].callbacks() == ()
 
 
-@pytest.mark.xfail(strict=True, reason="pairs are drawn from all alternatives")
 def test_pairs_leave_out_what_a_stage_has_dropped():
     rule, alphas = alone("two-path")
     rule.allowed["edge"] = (0, 2, 3)

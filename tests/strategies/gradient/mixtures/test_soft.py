@@ -55,7 +55,6 @@ def test_an_alpha_of_zero_is_the_uniform_distribution():
     )
 
 
-@pytest.mark.xfail(strict=True, reason="elu(alpha) + 1 is rounded to 0 below -17 in float32; exp(alpha) is not")
 def test_concentrations_stay_above_zero():
     assert (concentration(torch.tensor([-20.0, -60.0])) > 0).all()
     assert torch.distributions.Dirichlet(concentration(torch.tensor([-20.0, 0.0]))).sample().isfinite().all()
@@ -91,7 +90,6 @@ def test_a_low_temperature_is_nearly_a_choice_and_a_high_one_nearly_even():
     assert float(hot(alphas, "weights")["edge"].values.detach().max()) < 0.26
 
 
-@pytest.mark.xfail(strict=True, reason="the end is reached one epoch after the last")
 @pytest.mark.parametrize("name", ["gumbel", "hard-gumbel"])
 def test_the_temperature_falls_linearly_over_the_epochs(name):
     search = search_of(

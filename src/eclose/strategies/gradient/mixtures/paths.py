@@ -176,7 +176,7 @@ class TwoPath(OnePath):
         """Draw one path or two."""
         names = self.choice_names()
         values: dict[str, Tensor | None] = dict(self.soft_picks(alphas))
-        noisy = {name: alphas[name].detach() + gumbel_like(alphas[name].detach()) for name in names}
+        noisy = {name: self._noisy(alphas[name].detach(), name) for name in names}
         if level == "weights":
             winners = fetched([noisy[name].argmax() for name in names])
             return self.weights_of(values, {name: (index,) for name, index in zip(names, winners, strict=True)})
@@ -194,17 +194,30 @@ class TwoPath(OnePath):
             gates = (where == active).to(chances.dtype)
             values[name] = torch.zeros_like(alphas[name]).scatter(0, where, gates + chances - chances.detach())
             selected[name] = (pair[0], pair[1])
-            self._pairs[name] = ((pair[0], pair[1]), alphas[name].detach()[where].clone())
+            self._pairs[name] = ((pair[0], pair[1]), alphas[name].detach().clone())
         return self.weights_of(values, selected)
 
+    def _noisy(self, logits: Tensor, name: str) -> Tensor:
+        """Return logits with Gumbel noise; what takes no part is never the largest."""
+        noisy = logits + gumbel_like(logits)
+        kept = self.allowed[name]
+        if len(kept) == len(logits):
+            return noisy
+        dropped = torch.ones_like(logits, dtype=torch.bool)
+        dropped[list(kept)] = False
+        return noisy.masked_fill(dropped, -torch.inf)
+
     def updated(self, alphas: Mapping[str, nn.Parameter]) -> None:
-        """Move both alphas of each pair by the same amount, so that its total probability is unchanged."""
+        """Let the pairs alone move, both of each by the same amount more, so that its total probability is unchanged.
+
+        An optimiser with momentum or weight decay would move the others too.
+        """
         with torch.no_grad():
             for name, (pair, before) in self._pairs.items():
                 where = torch.tensor(pair, device=before.device)
                 after = alphas[name][where]
-                shift = torch.logsumexp(before, 0) - torch.logsumexp(after, 0)
-                alphas[name].index_add_(0, where, shift.expand(2))
+                shift = torch.logsumexp(before[where], 0) - torch.logsumexp(after, 0)
+                alphas[name].copy_(before.index_copy(0, where, after + shift))
         self._pairs = {}
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from eclose.strategies.gradient.mixtures.annealed import Annealed
 from eclose.strategies.gradient.mixtures.rule import Level, MixtureRule
@@ -36,7 +35,8 @@ class Gumbel(MixtureRule):
 
     def __init__(self, sites: Mapping[str, Site], recipe: Recipe):
         super().__init__(sites, recipe)
-        self.temperature = Annealed(Linear(recipe.temperature, recipe.temperature_end), recipe.temperature)
+        falling = Linear(recipe.temperature, recipe.temperature_end, period=max(1, recipe.epochs - 1))
+        self.temperature = Annealed(falling, recipe.temperature)
 
     def callbacks(self) -> Sequence[Callback]:
         """The annealing of the temperature."""
@@ -54,7 +54,8 @@ class Gumbel(MixtureRule):
 
 def concentration(alpha: Tensor) -> Tensor:
     """Return the Dirichlet concentration c = elu(alpha) + 1 > 0; alpha = 0 is the uniform distribution."""
-    return functional.elu(alpha) + 1.0
+    # elu(alpha) + 1 is exp(alpha) below 0; the sum would round to 0 where alpha is far below it.
+    return torch.where(alpha > 0, alpha + 1.0, alpha.clamp_max(0.0).exp())
 
 
 class DirichletSample(MixtureRule):
