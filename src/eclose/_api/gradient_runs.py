@@ -74,7 +74,7 @@ def opened(path: str | Path, *, task: Any = None, device: str | None = None) -> 
     name = str(run.request.get("strategy", ""))
     if name not in STRATEGIES or STRATEGIES.get(name).kind != GRADIENT:
         raise RequestError(f"{path} was searched by {name or 'no strategy'}, which trains no supernet to look at")
-    parts = parts_of(run, task)
+    parts = parts_of(run, task, device)
     search = GradientSearch(
         parts.space, parts.task, Recipe(**parts.request.settings), seed=parts.request.seed, device=device
     )

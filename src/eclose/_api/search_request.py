@@ -249,14 +249,17 @@ def assembled(request: SearchRequest, space: Space, task: Any) -> Parts:
     return Parts(request, space, task, evaluator)
 
 
-def parts_of(run: Run, task: Any = None) -> Parts:
+def parts_of(run: Run, task: Any = None, device: str | None = None) -> Parts:
     """Return the parts of a run's request.
 
     Args:
         run: an open run.
         task: the task again, where it was given from Python.
+        device: instead of the one that the run was begun on.
     """
     request = SearchRequest.read(run.request)
+    if device is not None:
+        request = replace(request, device=device)
     place = named_space(request.space) if request.named else Space.from_grammar(run.grammar, name=request.space)
     if place.grammar.source.text != run.grammar:
         raise RequestError(f"the space {request.space} is not what {run.path} began with: its grammar has changed")
