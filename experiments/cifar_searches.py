@@ -8,7 +8,7 @@ started again, and one that is done is left alone. `python -m experiments.cifar_
 `benchmarks/results/`.
 
 The supernet of NAS-Bench-201 is reduced (C=8, N=1; the benchmark's own has C=16, N=5). Those of S2 and S4 have three
-cells of 8 channels and see a subset of 6,000 images, half of it each for weights and alphas; what they find is trained
+cells of 8 channels and see a subset of 3,000 images, half of it each for weights and alphas; what they find is trained
 on the same subset, as eight cells of 16 channels. Batches have 64 images; everything else is as in the papers but for
 the epochs that are stated. A magnitude selection needs no job: the log of a search has it for every epoch.
 """
@@ -30,7 +30,7 @@ SHORT = 25  # of drnas, and on S2 and S4
 REDUCED = {"cells": 1, "channels": 8}
 ROBUST = {"cells": 3, "channels": 8}
 RETRAINED = 8  # epochs of the short retraining on S2 and S4
-SUBSET = "cifar10:subset=6000"
+SUBSET = "cifar10:subset=3000"
 
 
 @dataclass(frozen=True)
