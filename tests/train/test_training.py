@@ -321,3 +321,17 @@ def test_a_dry_run_predicts_what_fits():
         small = module.dry_run(net, spent, digits, protocol("quick"), "cpu")
     assert not small.fits
     assert "accumulate=" in small.advice
+
+
+def test_the_share_of_images_that_cutout_changes_follows_its_schedule():
+    from eclose.train.augment import Cutout
+    from eclose.train.randomness import draws
+
+    images = torch.ones(4_000, 1, 8, 8)
+    bits = draws(5, torch.arange(4_000), 3)
+    whole = Cutout(4)(images, bits)
+    for share in (0.0, 0.25, 1.0):
+        cut = Cutout(4, torch.tensor(share))(images, bits)
+        changed = (cut != images).flatten(1).any(1)
+        assert changed.float().mean().item() == pytest.approx(share, abs=0.03)
+        assert torch.equal(cut[changed], whole[changed])

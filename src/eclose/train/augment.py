@@ -76,12 +76,18 @@ class Crop:
         return cut * inside[:, None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cutout:
-    """Zero a square whose centre is anywhere in the image; what sticks out is cut off (DeVries and Taylor 2017)."""
+    """Zero a square whose centre is anywhere in the image; what sticks out is cut off (DeVries and Taylor 2017).
+
+    Args:
+        length: the square's side.
+        share: the share of images that are cut, as a scalar tensor that may change between epochs; None for all.
+    """
 
     length: int
-    draws: int = 2
+    share: Tensor | None = None
+    draws: int = 3
     normalised: bool = True
 
     def __call__(self, images: Tensor, bits: Tensor) -> Tensor:
@@ -93,7 +99,12 @@ class Cutout:
         column = torch.arange(width, device=images.device)
         down = (row >= top) & (row < top + self.length)
         across = (column >= left) & (column < left + self.length)
-        return images.masked_fill((down[:, :, None] & across[:, None])[:, None], 0)
+        hole = down[:, :, None] & across[:, None]
+        if self.share is not None:
+            if self.share.device != images.device:
+                self.share = self.share.to(images.device)
+            hole = hole & (uniform(bits[:, 2:3]) < self.share)[:, :, None]
+        return images.masked_fill(hole[:, None], 0)
 
 
 # What a level in [0, 1] means for each operation of a policy, after Fast AutoAugment (Lim et al. 2019).

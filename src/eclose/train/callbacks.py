@@ -6,6 +6,9 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from eclose.train.augment import Cutout
 from eclose.train.schedules import Position, Schedule
 
 if TYPE_CHECKING:
@@ -57,4 +60,20 @@ class DropPath(Callback):
         return self.schedule(position)
 
 
-__all__ = ["Callback", "DropPath"]
+@dataclass
+class CutoutShare(Callback):
+    """Sets the share of images that cutout changes by a schedule, every epoch, in all feeds of a training."""
+
+    schedule: Schedule
+
+    def before_epoch(self, loop: Loop) -> None:
+        """Set the share of an epoch; it lies in memory that a captured step reads."""
+        for feed in loop.feeds.values():
+            for augmentation in getattr(getattr(feed, "prepare", None), "late", ()):
+                if isinstance(augmentation, Cutout):
+                    if augmentation.share is None:
+                        augmentation.share = torch.zeros((), device=loop.device)
+                    augmentation.share.fill_(self.schedule(loop.position))
+
+
+__all__ = ["Callback", "CutoutShare", "DropPath"]

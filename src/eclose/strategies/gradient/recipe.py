@@ -84,7 +84,7 @@ class Recipe:
         cells: of the supernet; 0 for the space's own.
         flip: whether images are mirrored at random.
         crop: pixels that images are padded by for random crops; 0 for none.
-        cutout: side of the hole cut into images; 0 for none.
+        cutout: side of the hole cut into images, into more of them from epoch to epoch; 0 for none.
         drop_path: the highest probability of drop-path; it rises linearly from 0.
         checkpoint_every: epochs between two checkpoints that are kept for selection and diagnosis; 0 keeps the last.
         precision: of the computation.

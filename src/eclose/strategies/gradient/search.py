@@ -34,7 +34,7 @@ from eclose.strategies.gradient.steps import ALPHAS, WEIGHTS, step_of
 from eclose.strategies.gradient.supernet import Supernet, supernet
 from eclose.strategies.gradient.watching import Watching
 from eclose.tasks import Task
-from eclose.train.callbacks import Callback, DropPath
+from eclose.train.callbacks import Callback, CutoutShare, DropPath
 from eclose.train.data import Feed
 from eclose.train.groups import SGD, Group
 from eclose.train.loop import Loop
@@ -291,6 +291,8 @@ class GradientSearch:
             self._note("cutout is left out: the task does not say that its inputs keep their meaning when changed")
         if recipe.drop_path:
             callbacks.append(DropPath(Linear(0.0, recipe.drop_path)))
+        if recipe.cutout:
+            callbacks.append(CutoutShare(Linear(0.0, 1.0)))
         watching = Watching(made.supernet, made.rule, recipe, lambda: self.probe(made), self._tell)
         made.guard = guard(recipe, watching)
         callbacks += [watching, *([made.guard] if made.guard is not None else [])]
