@@ -107,10 +107,13 @@ def text(figures: Mapping[str, Any]) -> str:
             f"| {_interval(row['accuracy_interval'], 1)} |"
             for row in figures["networks"]
         ]
+    commits: dict[str, list[str]] = {}
     for machine in figures["machines"]:
         versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if version)
-        lines += ["", f"Measured on {machine['processor']}, one core a search, python {machine['python']}, {versions}, "
-                  f"commit {machine['commit']}."]  # fmt: skip
+        where = f"{machine['processor']}, one core a search, python {machine['python']}, {versions}"
+        commits.setdefault(where, []).append(str(machine["commit"]))
+    for where, found in commits.items():
+        lines += ["", f"Measured on {where}, commit {', '.join(dict.fromkeys(found))}."]
     return "\n".join(lines)
 
 
