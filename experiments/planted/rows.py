@@ -65,6 +65,8 @@ def rows(study: str, alternatives: int, *, quick: bool = False) -> tuple[Row, ..
     found = [Row(name, name, {**schedule, **OWN.get(name, {})}) for name in GRADIENT]
     found = [_progressive(row, study, quick) if row.strategy == "drnas-progressive" else row for row in found]
     found.append(Row("darts + perturbation", "darts", {**schedule, "selection": "perturbation"}))
+    still = {"frozen": schedule["epochs"], "selection": "perturbation"}  # the even mixture all the while
+    found.append(Row("fixed alphas + perturbation", "darts", {**schedule, **still}))
     found.append(Row("random", "random", {**judge(quick), "budget": alternatives}))
     found += [Row(f"{name}, reversed", name, schedule, reverse=True) for name in ("darts", "drnas")]
     return tuple(found)
