@@ -173,6 +173,13 @@ class Recipe:
                 f"a perturbation changes the weights of all operations; it goes with the mixtures {', '.join(SOFT)}, "
                 f"not with {self.mixture!r}"
             )
+        if self.guard in ("eigenvalue", "adapt"):
+            every, kept = self.hessian_every, self.checkpoint_every
+            if not every or not kept or every % kept:
+                raise RequestError(
+                    f"guard={self.guard!r} returns to an epoch whose Hessian was measured; set hessian_every=1 and "
+                    f"checkpoint_every=1, not {every} and {kept}"
+                )
         if self.mixture == "simplex" and self.architecture_optimiser != "exponentiated":
             raise RequestError(
                 "mixture='simplex' holds the weights themselves, which only architecture_optimiser='exponentiated' "
