@@ -1,6 +1,7 @@
 """Random search, the catalogue of strategies, and the terms of Optuna's trials."""
 
 import random
+import shlex
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from eclose.strategies import STRATEGIES, explained, make
 from eclose.strategies.blackbox.random import Random
 from eclose.study.in_memory import run_in_memory
 from eclose.study.results import Objective
+from eclose.tasks.names import read_value
 from support.statistics import fits
 
 GRAMMAR = "S -> Sequential(A, A)\nA -> conv(kernel={1,3}) [3] | id"
@@ -56,7 +58,8 @@ def test_entries_say_what_they_make(name):
     assert (entry.name, entry.kind, strategy.name) == (name, "black-box", name)
     assert strategy.settings == dict(entry.settings)
     text = explained(name)
-    assert all(f"{key}" in text and repr(value) in text for key, value in entry.settings.items())
+    shown = dict(word.split("=") for line in text.splitlines() if line.startswith("    ") for word in shlex.split(line))
+    assert {key: read_value(value) for key, value in shown.items()} == dict(entry.settings)
     assert entry.source in text
     assert not [line for line in text.splitlines() if len(line) > 125]
 

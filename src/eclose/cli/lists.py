@@ -102,7 +102,11 @@ def strategies(
         return
     found = STRATEGIES.get(explain)
     if json:
-        as_json({"name": found.name, "kind": found.kind, "settings": dict(found.settings), "source": found.source})
+        facts = {"name": found.name, "kind": found.kind, "settings": dict(found.settings), "source": found.source}
+        if found.kind == "gradient":
+            facts["differing"] = dict(found.settings_of_paper)
+            facts["spaces"] = {space: dict(changes) for space, changes in found.spaces.items()}
+        as_json(facts)
     else:
         text(explained(explain))
 

@@ -14,6 +14,9 @@ from eclose.algebra.catalogue import Catalogue
 from eclose.algebra.errors import RequestError, did_you_mean
 
 
+WIDTH = 100  # of the lines in which settings are listed
+
+
 @dataclass(frozen=True, kw_only=True)
 class NamedStrategy:
     """A strategy by name.
@@ -99,17 +102,51 @@ def make(name: str, space: Any, objective: Any = None, **settings: Any) -> Any:
 def explained(name: str) -> str:
     """Return what a strategy does, its settings with their defaults, and where it comes from, as text for people."""
     found = STRATEGIES.get(name)
-    lines = [f"{found.name} ({found.kind})", *(f"  {line}" for line in found.explanation.strip().splitlines())]
-    width = max((len(key) for key in found.settings), default=0)
     own = found.settings_of_paper
     rest = {key: value for key, value in found.settings.items() if key not in own}
-    lines += [f"  {key:<{width}} = {value!r}" for key, value in own.items()]
-    if own:
-        lines.append("  and as in every gradient search:")
-    lines += [f"  {key:<{width}} = {value!r}" for key, value in rest.items()] or ["  no settings"]
-    for space, changes in found.spaces.items():
-        lines.append(f"  on {space}: " + ", ".join(f"{key}={value!r}" for key, value in changes.items()))
+    lines = [f"{found.name} ({found.kind})", *(f"  {line}" for line in found.explanation.strip().splitlines())]
+    if found.kind == "black-box":
+        lines += _listed("settings", rest) if rest else ["  no settings"]
+    else:
+        lines += _listed("its own settings", own) if own else []
+        for spaces, changes in _alike(found.spaces):
+            lines += _listed(f"on {', '.join(spaces)}", changes)
+        lines += _listed("the others, as in darts" if own else "settings", rest)
     return "\n".join([*lines, f"  source: {found.source}"])
+
+
+def _listed(title: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return settings under a title, several a line, as a command line would set them."""
+    lines = [f"  {title}:"]
+    line = ""
+    for key, value in settings.items():
+        entry = f"{key}={_written(value)}"
+        if line and len(line) + 2 + len(entry) > WIDTH:
+            lines.append(f"    {line}")
+            line = ""
+        line = f"{line}  {entry}" if line else entry
+    return [*lines, f"    {line}"]
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value if value and " " not in value else f'"{value}"'
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _alike(spaces: Mapping[str, Mapping[str, Any]]) -> list[tuple[list[str], Mapping[str, Any]]]:
+    """Return what differs on spaces, once for all that differ alike."""
+    found: list[tuple[list[str], Mapping[str, Any]]] = []
+    for space, changes in spaces.items():
+        for names, known in found:
+            if known == changes:
+                names.append(space)
+                break
+        else:
+            found.append(([space], changes))
+    return found
 
 
 __all__ = ["STRATEGIES", "NamedStrategy", "explained", "make"]
