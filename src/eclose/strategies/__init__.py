@@ -13,7 +13,6 @@ from typing import Any
 from eclose.algebra.catalogue import Catalogue
 from eclose.algebra.errors import RequestError, did_you_mean
 
-
 WIDTH = 100  # of the lines in which settings are listed
 
 
