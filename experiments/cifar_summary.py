@@ -108,7 +108,7 @@ def robust(runs: Path) -> dict[str, Any]:
 def curves(found: dict[str, Any]) -> str:
     """Return the page of the NAS-Bench-201 searches."""
     accuracy = []
-    for name, row in found.items():
+    for row in found.values():
         if row["step"] == "none":
             continue
         points = [(float(epoch), value) for epoch, value in row["magnitude"].items()]
@@ -124,7 +124,8 @@ def curves(found: dict[str, Any]) -> str:
         ]
         if tuned:
             series.append(Series("by perturbation", tuned, "points"))
-        charts.append(chart(series, x="epoch", y=f"test accuracy, {strategy}", title=f"{strategy}: the derived cell", whole=True))
+        label = f"test accuracy, {strategy}"
+        charts.append(chart(series, x="epoch", y=label, title=f"{strategy}: the derived cell", whole=True))
     curvature = [
         Series(row["strategy"],
                [(float(epoch), value) for epoch, value in row["largest_eigenvalue"].items()])
