@@ -9,7 +9,9 @@ from eclose.strategies.gradient.selection import SELECTIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gradient-search.md").read_text()
 STRUCTURE = ("partial", "edge_normalisation", "stages")
-BESIDES = ("perturbation", "architecture_optimiser", "fix_margin", "weight_decay", "cutout", "drop_path", "hessian_every")
+BESIDES = (
+    "perturbation", "architecture_optimiser", "fix_margin", "weight_decay", "cutout", "drop_path", "hessian_every",
+)  # fmt: skip
 
 
 def rows(heading: str) -> dict[str, list[str]]:
