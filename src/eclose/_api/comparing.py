@@ -214,7 +214,7 @@ def _found(plan: Plan, path: Path, seed: int) -> Found:
     if record.best is not None:
         found.score = record.best.objectives.get(record.objective)
     for event in run.of_kind("search-end"):  # of a search without trials
-        found.score = event.get("score")
+        found.score, found.seconds = event.get("score"), event.get("seconds")
     return found
 
 

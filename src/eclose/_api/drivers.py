@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from eclose._api import dry_runs
 from eclose._api.handle import Best
 from eclose._api.search_request import Parts
 from eclose.algebra.errors import RequestError, ShapeError
@@ -59,14 +60,13 @@ def gradient(parts: Parts, run: Run | None, watch: Watch | None) -> Searched:
     """Search by training a supernet."""
     from eclose.strategies.gradient.recipe import Recipe
     from eclose.strategies.gradient.search import GradientSearch
+    from eclose.strategies.gradient.watching import history_of
 
     request = parts.request
     ended = run.of_kind("search-end") if run is not None else []
     if run is not None and ended:
         best = Best(parse(ended[-1]["term"]), {"score": ended[-1]["score"]}, "score")
-        history = [{"epoch": event["epoch"], **event["values"]} for event in run.of_kind("epoch")
-                   if event.get("phase") == "search"]  # fmt: skip
-        return best, history
+        return best, history_of(run)
     search = GradientSearch(
         parts.space, parts.task, Recipe(**request.settings), seed=request.seed, device=request.device, run=run,
         watch=watch,
@@ -77,7 +77,7 @@ def gradient(parts: Parts, run: Run | None, watch: Watch | None) -> Searched:
             run.say(note)
         run.append(
             "search-end", durable=True, reason=found.reason, epochs=found.epochs, term=str(found.term),
-            score=found.score,
+            score=found.score, seconds=found.seconds,
         )  # fmt: skip
         run.save_best(str(found.term))
     return Best(found.term, {"score": found.score}, "score"), search.history
@@ -92,8 +92,8 @@ def refuse_gradient_misfits(parts: Parts) -> None:
     search = GradientSearch(parts.space, parts.task, Recipe(**request.settings), seed=request.seed,
                             device=request.device)  # fmt: skip
     try:
-        made = search.made(0)
-        search.loop(made, 0)
+        for number in range(len(search.stages)):
+            search.loop(search.made(number), number)
     except ShapeError as error:
         raise RequestError(f"the supernet of {parts.space.name} does not fit {parts.task.name}: {error}") from error
 
@@ -103,4 +103,9 @@ DRIVERS: dict[str, Callable[[Parts, Run | None, Watch | None], Searched]] = {
     "gradient": gradient,
 }
 
-__all__ = ["DRIVERS", "Searched", "Watch", "refuse_gradient_misfits"]
+DRY_RUNS: dict[str, Callable[[Parts], dry_runs.Taken]] = {
+    "black-box": dry_runs.trials,
+    "gradient": dry_runs.supernet,
+}
+
+__all__ = ["DRIVERS", "DRY_RUNS", "Searched", "Watch", "refuse_gradient_misfits"]

@@ -140,6 +140,9 @@ def _retrained(parts: Parts, run: Run | None, best: Best, settings: Any, watch: 
 
     task, part = parts.task, "test" if parts.task.has("test") else "valid"
     net = parts.evaluator.network(best.term, parts.request.seed)
+    loaders = any(task.part(name).loader() is not None for name in ("train", "valid"))
+    if loaders and part == "test" and run is not None:
+        run.say("the best network is trained on the train part alone: loaders cannot be joined")
     told = (
         {event["epoch"] for event in run.of_kind("epoch") if event.get("phase") == "final"}
         if run is not None
@@ -160,7 +163,7 @@ def _retrained(parts: Parts, run: Run | None, best: Best, settings: Any, watch: 
             settings,
             seed=parts.request.seed,
             device=parts.request.device,
-            train_on="search" if part == "test" else "train",
+            train_on="search" if part == "test" and not loaders else "train",
             measure_on=part,
             checkpoint=None if run is None else run.path / _final_checkpoint(parts),
             on_epoch=finished,

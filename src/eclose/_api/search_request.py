@@ -304,7 +304,7 @@ def _sorted(
                 place[key] = value
                 break
         else:
-            known_names = (*OPTIONS, *strategy, *training)
+            known_names = tuple(dict.fromkeys((*OPTIONS, *strategy, *training)))
             hint = did_you_mean(key, known_names)
             raise RequestError(f"unknown setting {key!r}{hint} (settings: {', '.join(known_names)})")
     return result

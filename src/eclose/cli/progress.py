@@ -37,6 +37,7 @@ class Watcher:
         self._bar: Any = None
         self._task: Any = None
         self._said = 0.0
+        self._first: tuple[int, float] | None = None
 
     def __enter__(self) -> Watcher:
         if not self.quiet and sys.stderr.isatty():
@@ -93,14 +94,21 @@ class Watcher:
             note(f"trial {done}{of}: {said}, {best or 'nothing yet'}{left}")
 
     def _epoch(self, epoch: int, epochs: int, figures: dict[str, float]) -> None:
-        loss = f"loss {figures.get('train_loss', float('nan')):.4f}"
+        shown = f"loss {figures.get('train_loss', float('nan')):.4f}"
+        if figures.get("valid_score", float("nan")) == figures.get("valid_score"):
+            shown += f", valid score {figures['valid_score']:.4g}"
+        now = time.monotonic()
+        if self._first is None or epoch <= self._first[0]:
+            self._first = (epoch, now)  # the first that is seen here: a resumed search begins in the middle
         if self._bar is not None:
             if self._task is None:
-                self._task = self._bar.add_task("epochs", total=epochs, figures="")
-            self._bar.update(self._task, completed=epoch + 1, total=epochs, figures=loss)
-        elif epoch + 1 == epochs or time.monotonic() - self._said > EVERY:
-            self._said = time.monotonic()
-            note(f"epoch {epoch + 1}/{epochs}: {loss}")
+                self._task = self._bar.add_task("epochs", total=epochs, completed=epoch, figures="")
+            self._bar.update(self._task, completed=epoch + 1, total=epochs, figures=shown)
+        elif epoch + 1 == epochs or now - self._said > EVERY:
+            self._said = now
+            first, began = self._first
+            left = (now - began) / (epoch - first) * (epochs - epoch - 1) if epoch > first else 0.0
+            note(f"epoch {epoch + 1}/{epochs}: {shown}" + (f", about {_spoken(left)} left" if left else ""))
 
     def _selection(self, done: int, total: int, text: str) -> None:
         if self._bar is not None:
@@ -112,7 +120,7 @@ class Watcher:
             note(f"selection {done}/{total}: {text}")
 
     def _phase(self, text: str) -> None:
-        self._task = None
+        self._task = self._first = None
         if self._bar is not None:
             self._task = self._bar.add_task(text, total=None, figures="")
         else:

@@ -112,54 +112,17 @@ def _told(run: Any, json: bool) -> None:
 
 
 def _dry_run(parts: Any, json: bool) -> None:
-    """Say what a search would take: for the largest of some terms, memory predicted and one training step measured."""
-    from eclose.algebra.randomness import derived
-    from eclose.cli.progress import _spoken
+    """Say what a search would take."""
+    from eclose._api.drivers import DRY_RUNS
+    from eclose.strategies import STRATEGIES
 
-    request = parts.request
-    if getattr(parts.task, "tabular", False):
-        answer = {"task": request.task, "budget": request.budget, "training": "none: results are looked up in a table"}
-        as_json(answer) if json else text(f"{request.task}: nothing is trained, results are looked up in a table")
-        return
-    from eclose.meanings.cost import program_cost
-    from eclose.train.dry_run import dry_run
-
-    terms = [parts.space.sample(derived(request.seed, "dry run", number)) for number in range(8)]
-    nets = [(parts.evaluator.network(term, 0), term) for term in terms]
-    spent = [program_cost(net.program) for net, _ in nets]
-    largest = max(range(len(nets)), key=lambda index: spent[index].training_memory)
-    settings = parts.evaluator.settings
-    found = dry_run(nets[largest][0], spent[largest], parts.task, settings, request.device)
-    trials = request.budget if isinstance(request.budget, int) else None
-    answer = {
-        "term": str(nets[largest][1]),
-        "parameters": spent[largest].parameters,
-        "predicted_bytes": found.predicted,
-        "measured_bytes": found.measured,
-        "available_bytes": found.available,
-        "fits": found.fits,
-        "advice": found.advice,
-        "seconds_a_step": found.seconds,
-        "seconds_a_trial": found.total_seconds,
-        "seconds_in_all": found.total_seconds * trials / request.workers if trials else None,
-    }
+    answer, lines = DRY_RUNS[STRATEGIES.get(parts.request.strategy).kind](parts)
     if json:
         as_json(answer)
     else:
-        text(f"the largest of {len(terms)} drawn terms has {spent[largest].parameters:,} parameters")
-        measured = "" if found.measured is None else f", measured {found.measured / 2**20:,.0f} MiB"
-        free = f"{found.available / 2**20:,.0f} MiB are free"
-        text(f"memory: about {found.predicted / 2**20:,.1f} MiB predicted{measured}; {free}")
-        if found.fits:
-            epochs = f"{found.epochs} epoch{'s' * (found.epochs != 1)}"
-            trial = f"one trial of {epochs} about {_spoken(found.total_seconds)}"
-            text(f"one step takes {found.seconds:.4f} s (measured), {trial}")
-            if trials:
-                whole = _spoken(found.total_seconds * trials / request.workers)
-                text(f"{trials} trials, {request.workers} at a time: about {whole}")
-        else:
-            text(f"it does not fit: {found.advice}")
-    if not found.fits:
+        for line in lines:
+            text(line)
+    if not answer.get("fits", True):
         raise typer.Exit(1)
 
 

@@ -84,9 +84,9 @@ def dry_run(
         torch.set_num_threads(1)  # as trials are trained
         model.train()
         for _ in range(1 + STEPS):
-            began = _now(place)
+            began = now(place)
             loop.take_step(loop.batches())
-            times.append(_now(place) - began)
+            times.append(now(place) - began)
     except torch.OutOfMemoryError as error:
         raise EcloseError(
             f"one step does not fit although {predicted / 2**20:,.0f} MiB were predicted; "
@@ -124,10 +124,11 @@ def _advice(spent: Cost, settings: Protocol, data: int, available: int) -> str:
     return f"use batch_size={largest}, or accumulate={pieces} to keep batches of {settings.batch_size}"
 
 
-def _now(device: torch.device) -> float:
+def now(device: torch.device) -> float:
+    """Return the time when a device has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
 
 
-__all__ = ["DryRun", "available_bytes", "dry_run"]
+__all__ = ["ROOM", "STEPS", "DryRun", "available_bytes", "dry_run", "now"]

@@ -264,20 +264,24 @@ class Loop:
         often = CHECK_STEPS if self.device.type == "cuda" else 1
         for number in range(steps):
             self.position = Position(epoch, number, self.epochs, steps)
-            for group in self.groups.values():
-                group.prepare(self.position)
-            for callback in self.callbacks:
-                callback.before_step(self)
-            if self._captured is not None:
-                self._captured()
-            else:
-                self.take_step(self.batches())
-            for callback in self.callbacks:
-                callback.after_step(self)
+            self.advance()
             if number % often == often - 1 or number == steps - 1:
                 self._refuse_bad()
         self.position = Position(epoch + 1, 0, self.epochs, steps)
         return {f"{name}_{key}": value for name, meter in self.meters.items() for key, value in meter.means().items()}
+
+    def advance(self) -> None:
+        """Take the step at the position, captured where that is legal, with everything that happens around it."""
+        for group in self.groups.values():
+            group.prepare(self.position)
+        for callback in self.callbacks:
+            callback.before_step(self)
+        if self._captured is not None:
+            self._captured()
+        else:
+            self.take_step(self.batches())
+        for callback in self.callbacks:
+            callback.after_step(self)
 
     def _refuse_bad(self) -> None:
         for name, meter in self.meters.items():

@@ -264,6 +264,8 @@ def stages_of(recipe: Recipe) -> tuple[Stage, ...]:
         if found and (partial == 1) != (found[-1].partial == 1):
             raise RequestError(f"stages are all with partial channels or all without: stages={recipe.stages!r}")
         found.append(Stage(first, first + epochs, partial, operations))
+    if not found:
+        raise RequestError(f"stages={recipe.stages!r} names none; a stage is epochs:partial:operations such as 25:6:7")
     if found[-1].end != recipe.epochs:
         raise RequestError(
             f"stages={recipe.stages!r} take {found[-1].end} epochs, epochs={recipe.epochs}; set both, for example "

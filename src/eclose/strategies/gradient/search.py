@@ -5,6 +5,7 @@ Stages, returns of a guard and resumes are all the same thing here: a loop that 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,7 +33,7 @@ from eclose.strategies.gradient.regularisers import regulariser
 from eclose.strategies.gradient.selection import Context, select
 from eclose.strategies.gradient.steps import ALPHAS, WEIGHTS, step_of
 from eclose.strategies.gradient.supernet import Supernet, supernet
-from eclose.strategies.gradient.watching import Watching
+from eclose.strategies.gradient.watching import Watching, history_of
 from eclose.tasks import Task
 from eclose.train.callbacks import Callback, CutoutShare, DropPath
 from eclose.train.data import Feed
@@ -61,6 +62,7 @@ class Found:
         epochs: that were searched.
         reason: why it ended early, or nothing.
         notes: what was asked for and is not done, and why.
+        seconds: that the search took, with those before an interruption up to the state that was kept.
     """
 
     term: Term
@@ -69,6 +71,7 @@ class Found:
     epochs: int
     reason: str = ""
     notes: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 @dataclass
@@ -192,15 +195,20 @@ class GradientSearch:
         self.notes: list[str] = []
         self.history: list[dict[str, Any]] = []
         self._feeds: dict[str, Feed] | None = None
+        self._began = time.monotonic()
 
     # The search
 
     def search(self) -> Found:
         """Search to the end, or on from where an interrupted search was."""
+        self._began = time.monotonic()
         state = self.run.restore(load_state) if self.run is not None else None
         number = 0
         if state is not None:
             number, self.returns = int(state["stage"]), list(state["returns"])
+            assert self.run is not None
+            self.history = history_of(self.run)
+            self._began -= float(state.get("seconds", 0.0))
         content = None if state is None else state["content"]
         made = self.made(number)
         self.notes += made.supernet.notes
@@ -233,7 +241,7 @@ class GradientSearch:
 
     def _outer(self, number: int) -> dict[str, Any]:
         """Return what the search itself remembers beside a loop's state."""
-        return {"stage": number, "returns": self.returns}
+        return {"stage": number, "returns": self.returns, "seconds": time.monotonic() - self._began}
 
     def _returned(self, loop: Loop, epochs: int) -> Any:
         """Return the state of an earlier epoch, from which the search goes on with more weight decay."""
@@ -251,7 +259,8 @@ class GradientSearch:
             state=None if self.run is None else self.run.path / "selection.pt",
         )  # fmt: skip
         found = select(self.recipe.selection, context)
-        return Found(found.term, found.decisions, found.score, epochs, reason, tuple(self.notes))
+        seconds = time.monotonic() - self._began
+        return Found(found.term, found.decisions, found.score, epochs, reason, tuple(self.notes), seconds)
 
     # What it is made of
 
@@ -388,15 +397,19 @@ def search_feeds(task: Task, recipe: Recipe, *, seed: int, device: torch.device)
 
     `held` are the data of the alphas in order and without augmentation.
 
-    A search at a single level trains on everything that may be seen and keeps `valid` for measurements.
+    A search at a single level trains on everything that may be seen and keeps `valid` for measurements. Loaders can
+    be neither joined nor cut: then the parts are the task's own, whatever the recipe says about a split.
     """
     settings = feed_settings(recipe)
     single = recipe.step == "single-level"
-    whole = task.part("search")
-    if recipe.split and whole.loader() is None:
-        train, valid = whole.cut(recipe.split, seed=0, names=("train", "valid"))
-    else:
-        train, valid = task.part("train"), task.part("valid")
+    train, valid = task.part("train"), task.part("valid")
+    loaders = train.loader() is not None or valid.loader() is not None
+    whole = train if loaders else task.part("search")
+    if recipe.split and not loaders:
+        try:
+            train, valid = whole.cut(recipe.split, seed=0, names=("train", "valid"))
+        except RequestError as error:
+            raise RequestError(f"split={recipe.split:g}: {error}") from error
     key = key_of(seed, "data") % 2**63
     common: dict[str, Any] = {"seed": key, "device": device}
     return {

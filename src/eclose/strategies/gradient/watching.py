@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from eclose.diagnose.weights import dominant, entropies, margin
+from eclose.runs import Run
 from eclose.strategies.gradient.decisions import as_scores, decide, skips_of
 from eclose.strategies.gradient.mixtures.rule import MixtureRule
 from eclose.strategies.gradient.probe import Probe
@@ -92,4 +93,15 @@ class Watching(Callback):
         self.measured = {int(epoch): dict(found) for epoch, found in state["measured"].items()}
 
 
-__all__ = ["Watching"]
+def history_of(run: Run) -> list[dict[str, Any]]:
+    """Return what a run's log says of each epoch of its search: the figures and the derived term."""
+    found: list[dict[str, Any]] = []
+    for event in run.events:
+        if event["event"] == "epoch" and event.get("phase") == "search":
+            found.append({"epoch": event["epoch"], **event["values"]})
+        elif event["event"] == "architecture" and found:
+            found[-1]["term"] = event["term"]
+    return found
+
+
+__all__ = ["Watching", "history_of"]
