@@ -176,3 +176,15 @@ def test_a_search_that_breaks_says_where_and_what(settings, message, tmp_path):
         ec.search("nasbench201", DIGITS, "darts", out=tmp_path / "run", **{**SMALL, **settings})
     assert isinstance(broken.value, EcloseError)
     assert broken.value.exit_status == 1
+
+
+def test_a_comparison_says_what_a_search_without_trials_took(tmp_path):
+    small = {key: value for key, value in SMALL.items() if key != "retrain"}
+    found = ec.compare(
+        "nasbench201", DIGITS, "gdas", seeds=1, out=tmp_path / "c", table="tabular:cifar10@200", budget=1,
+        search_protocol="quick", per_strategy={"gdas": small, "random": {"epochs": 1}},
+    )  # fmt: skip
+    (search,) = found.row("gdas").searches
+    assert search.seconds is not None
+    assert 0 < search.seconds < 120
+    assert math.isfinite(search.score)
