@@ -46,6 +46,8 @@ def diagnose(
             data for a score, 0 for all), `probe=` (items of the batch for curvature), `method=`, `seed=`.
     """
     folder = _folder(run)
+    if task is None:
+        task = getattr(run, "task", None)
     settings = _options(options)
     wanted = None if epochs is None else (epochs,) if isinstance(epochs, int) else tuple(epochs)
     subject = Subject(_gradient_run(folder), wanted, None if table is None else _table(table), task, device)

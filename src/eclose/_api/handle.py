@@ -38,6 +38,7 @@ class RunHandle:
         history: the trials as plain data, in order.
         final: what the best network gave after its final training, on data that the search could not see.
         request: what was asked, as resolved.
+        task: what was learned.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class RunHandle:
     ):
         self.path, self.best, self.history, self.final = path, best, history, final
         self.request = parts.request.plain()
+        self.task = parts.task
         if best.model is None and path is not None and (path / "best.safetensors").exists():
             from safetensors.torch import load_file
 

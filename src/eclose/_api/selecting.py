@@ -90,7 +90,7 @@ def select(
         raise RequestError(f"name= is the name of a file without its ending, of letters and digits, not {name!r}")
     if epoch is not None and (isinstance(epoch, bool) or not isinstance(epoch, int)):
         raise RequestError(f"epoch= is a whole number of finished epochs, not {epoch!r}")
-    found = opened(folder_of(run), task=task, device=device)
+    found = opened(folder_of(run), task=getattr(run, "task", None) if task is None else task, device=device)
     search, known = found.search, OF_RECIPE.get(by, ())
     recipe = search.recipe.with_settings({key: value for key, value in settings.items() if key in known})
     own = {key: value for key, value in settings.items() if key not in known}

@@ -72,7 +72,9 @@ def test_every_kind_of_space_is_looked_at():
 def test_partial_channels_of_every_space_compile(name):
     relaxed = RELAXED[name]
     if name in WITHOUT_CHOICES_OF_OPERATIONS:
-        with pytest.raises(RequestError, match="pc-darts needs choices between single operations that keep channels"):
+        with pytest.raises(
+            RequestError, match="partial channels need choices between single operations that keep channels"
+        ):
             structured(relaxed, partial=4)
         return
     term = structured(relaxed, partial=4)
@@ -141,10 +143,10 @@ def test_choices_of_anything_but_operations_that_keep_their_shape_stay():
         replaced = other.replace(op, f"partial({op}, k=2)")
         assert term is eclose.parse(f"Sequential(partial({op}, k=2), {replaced})")
         if op not in other:
-            with pytest.raises(RequestError, match="pc-darts needs choices"):
+            with pytest.raises(RequestError, match="partial channels need choices"):
                 structured(eclose.parse(other), partial=2)
     stems = 'Sequential(choice(stem, stem(kernel=5), name="s"), conv, choice(head, head(norm=true), name="h"))'
-    with pytest.raises(RequestError, match=r"pc-darts needs .*; here is e\.g\."):
+    with pytest.raises(RequestError, match=r"partial channels need .*; here is e\.g\."):
         structured(eclose.parse(stems), partial=2)
     with pytest.raises(RequestError, match="here is no choice at all"):
         structured(eclose.parse("conv"), partial=2)

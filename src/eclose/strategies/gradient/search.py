@@ -6,10 +6,9 @@ Stages, returns of a guard and resumes are all the same thing here: a loop that 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,11 +17,12 @@ from eclose.algebra.errors import RequestError
 from eclose.algebra.terms import Term
 from eclose.operations.groups import weights as weights_of
 from eclose.runs import Run
-from eclose.runs.files import replace_file
 from eclose.spaces import Space
+from eclose.strategies.gradient.data import search_feeds
 from eclose.strategies.gradient.decisions import Decisions
 from eclose.strategies.gradient.finite import explaining
 from eclose.strategies.gradient.guards import LARGEST_WEIGHT_DECAY, WEIGHT_DECAY_FACTOR, Guard, guard
+from eclose.strategies.gradient.keeping import Checkpoint, Kept, RuleState, Shelf
 from eclose.strategies.gradient.mixtures import MixtureRule, mixture
 from eclose.strategies.gradient.optimisers import architecture_optimiser
 from eclose.strategies.gradient.perturbations import Perturbation, perturbation
@@ -39,14 +39,10 @@ from eclose.train.callbacks import Callback, CutoutShare, DropPath
 from eclose.train.data import Feed
 from eclose.train.groups import SGD, Group
 from eclose.train.loop import Loop
-from eclose.train.protocols import Protocol
 from eclose.train.randomness import key_of
 from eclose.train.schedules import Constant, Cosine, Linear
 from eclose.train.steps import TaskObjective
-from eclose.train.training import as_device, load_state, make_feed, save_state
-
-FORMAT = 1
-HELD_BATCH = 500  # items that are scored at a time
+from eclose.train.training import as_device, load_state
 
 Watch = Callable[[str, Any], None]
 
@@ -72,94 +68,6 @@ class Found:
     reason: str = ""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
-
-
-@dataclass
-class Shelf:
-    """The states of epochs that are kept: files in a run's folder, or in memory without one."""
-
-    folder: Path | None
-    memory: dict[int, Any] = field(default_factory=dict)
-
-    def write(self, epochs: int, content: Any) -> None:
-        """Keep a state."""
-        if self.folder is None:
-            self.memory[epochs] = _copied(content)
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self.path(epochs), lambda path: save_state(content, path))
-
-    def read(self, epochs: int) -> Any:
-        """Return a state."""
-        if self.folder is None:
-            return _copied(self.memory[epochs])
-        return load_state(self.path(epochs))
-
-    def path(self, epochs: int) -> Path:
-        """Return the file of a state."""
-        assert self.folder is not None
-        return self.folder / f"epoch-{epochs:04d}.pt"
-
-
-def _copied(content: Any) -> Any:
-    if isinstance(content, torch.Tensor):
-        return content.detach().clone()
-    if isinstance(content, Mapping):
-        return {key: _copied(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return type(content)(_copied(value) for value in content)
-    return content
-
-
-class Kept(Callback):
-    """Keeps the state of every so many epochs on a shelf, and that of the last."""
-
-    def __init__(self, shelf: Shelf, every: int, stage: int, rule: MixtureRule):
-        self.shelf, self.every, self.stage, self.rule = shelf, every, stage, rule
-
-    def after_epoch(self, loop: Loop, metrics: Mapping[str, float]) -> None:
-        """Keep the state where its turn has come."""
-        epochs = loop.position.epoch
-        if epochs == loop.epochs or loop.stopped or (self.every and epochs % self.every == 0):
-            self.shelf.write(
-                epochs,
-                {"format": FORMAT, "epochs": epochs, "stage": self.stage, "rule": self.rule.state_dict(),
-                 "loop": loop.state_dict()},
-            )  # fmt: skip
-
-
-class RuleState(Callback):
-    """Lets what a mixture remembers survive a resume."""
-
-    def __init__(self, rule: MixtureRule):
-        self.rule = rule
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the mixture's state."""
-        return self.rule.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up a state."""
-        self.rule.load_state_dict(state)
-
-
-@dataclass
-class Checkpoint:
-    """Where a loop's state goes: the run's checkpoint, together with what the search itself remembers."""
-
-    run: Run | None
-    outer: Callable[[], dict[str, Any]]
-    first: Any = None
-
-    def read(self) -> Any:
-        """Return the state to begin with, once."""
-        found, self.first = self.first, None
-        return found
-
-    def write(self, content: Any) -> None:
-        """Keep a state."""
-        if self.run is not None:
-            self.run.checkpoint({**self.outer(), "content": content}, save_state)
 
 
 class GradientSearch:
@@ -259,6 +167,8 @@ class GradientSearch:
             state=None if self.run is None else self.run.path / "selection.pt",
         )  # fmt: skip
         found = select(self.recipe.selection, context)
+        if found.term not in self.space:
+            self._note("the selected term breaks a constraint of the grammar; selection by magnitude keeps them")
         seconds = time.monotonic() - self._began
         return Found(found.term, found.decisions, found.score, epochs, reason, tuple(self.notes), seconds)
 
@@ -384,39 +294,4 @@ class Made:
     carry: Callable[[Loop], None] | None = None  # hands what an optimiser remembers to the stage's first loop
 
 
-def feed_settings(recipe: Recipe) -> Protocol:
-    """Return how the data of a search are batched and augmented."""
-    return replace(
-        Protocol("search"), batch_size=recipe.batch_size, flip=recipe.flip, crop=recipe.crop, cutout=recipe.cutout,
-        channels_last=recipe.channels_last,
-    )  # fmt: skip
-
-
-def search_feeds(task: Task, recipe: Recipe, *, seed: int, device: torch.device) -> dict[str, Feed]:
-    """Return the feeds of a search: `train` for the weights, `valid` for the alphas, both with training's augmentation.
-
-    `held` are the data of the alphas in order and without augmentation.
-
-    A search at a single level trains on everything that may be seen and keeps `valid` for measurements. Loaders can
-    be neither joined nor cut: then the parts are the task's own, whatever the recipe says about a split.
-    """
-    settings = feed_settings(recipe)
-    single = recipe.step == "single-level"
-    train, valid = task.part("train"), task.part("valid")
-    loaders = train.loader() is not None or valid.loader() is not None
-    whole = train if loaders else task.part("search")
-    if recipe.split and not loaders:
-        try:
-            train, valid = whole.cut(recipe.split, seed=0, names=("train", "valid"))
-        except RequestError as error:
-            raise RequestError(f"split={recipe.split:g}: {error}") from error
-    key = key_of(seed, "data") % 2**63
-    common: dict[str, Any] = {"seed": key, "device": device}
-    return {
-        "train": make_feed(whole if single else train, task, settings, **common),
-        "valid": make_feed(valid, task, settings, **common),
-        "held": make_feed(valid, task, settings, training=False, batch_size=HELD_BATCH, **common),
-    }
-
-
-__all__ = ["FORMAT", "Found", "GradientSearch", "Kept", "Made", "Shelf", "feed_settings", "search_feeds"]
+__all__ = ["Found", "GradientSearch", "Made"]

@@ -54,7 +54,7 @@ def _with_partial_channels(term: Term, k: int, registry: Registry) -> Term:
         offered = [node for node in distinct(term) if node.name == CHOICE]
         found = f"here is e.g. {shortened(str(offered[0]))}" if offered else "here is no choice at all"
         raise RequestError(
-            "pc-darts needs choices between single operations that keep channels and resolution, such as "
+            "partial channels need choices between single operations that keep channels and resolution, such as "
             f"choice(conv, max_pool, id), to hand them 1/{k} of the channels; {found}. Use partial=1 for none"
         )
     return result

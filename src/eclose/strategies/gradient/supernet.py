@@ -238,12 +238,14 @@ def _sites(term: Term, decided: set[str], weighted_picks: set[str], present: set
                 inside |= {name: site.name for names in edges[site.name] for name in names}
     result = {}
     for site in found.values():
+        # Edges without a choice have nothing to be compared by but a weight of their own.
+        bare = site.kind == PICK and site.keep < len(site.alternatives) and not all(edges[site.name])
         result[site.name] = Site(
             site.name,
             site.kind,
             tuple(_label(child) for child in site.alternatives),
             site.keep,
-            (site.kind == CHOICE or site.name in weighted_picks) and site.name in present,
+            (site.kind == CHOICE or bare or site.name in weighted_picks) and site.name in present,
             inside.get(site.name, ""),
             tuple(index for index, child in enumerate(site.alternatives) if child.name == ZERO),
             tuple(index for index, child in enumerate(site.alternatives) if child.name == SKIP),

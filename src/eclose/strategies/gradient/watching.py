@@ -74,7 +74,7 @@ class Watching(Callback):
         return {
             "term": str(self.supernet.term(decisions)),
             "weights": {name: [round(value, 6) for value in values] for name, values in scores.items()},
-            "entropy": sum(found.values()) / len(found),
+            "entropy": sum(found.values()) / max(1, len(found)),
             "entropies": found,
             "skips": {
                 "derived": sum(self.skips.values()),

@@ -25,10 +25,13 @@ def sampled(context: Context) -> Selection:
         torch.manual_seed(key_of(context.seed, "selection") % 2**63)
         for _ in range(recipe.samples):
             decisions = rule.path()  # type: ignore[attr-defined]
-            if leads_somewhere(context, decisions):
-                drawn.setdefault(str(net.term(decisions)), decisions)
+            found = net.term(decisions)
+            if leads_somewhere(context, decisions) and found in net.space:
+                drawn.setdefault(str(found), decisions)
     if not drawn:
-        raise RequestError(f"none of {recipe.samples} architectures drawn computes anything; draw more (samples=)")
+        raise RequestError(
+            f"none of {recipe.samples} architectures drawn is in the space and computes anything; draw more (samples=)"
+        )
     sign = 1.0 if context.task.metric.direction == "maximise" else -1.0
     rough = {}
     for number, (term, decisions) in enumerate(drawn.items()):
