@@ -66,4 +66,4 @@ def test_a_constraint_that_nothing_keeps_is_said():
     net = made()
     with pytest.raises(RequestError, match="cannot have 4 operations with parameters"):
         decided_within(net, {name: [1.0, 0.5, 0.1] for name in net.choices}, least_features=4,
-                       features={name: (0,) for name in net.choices})  # fmt: skip
+                       features=dict.fromkeys(net.choices, (0,)))  # fmt: skip

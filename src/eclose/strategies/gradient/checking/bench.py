@@ -236,7 +236,7 @@ def _smallest(space: Space, recipe: Recipe, seed: int) -> tuple[GradientSearch, 
             for cells in CELLS if "cells" in known else (0,):
                 changed = replace(
                     recipe, channels=channels, cells=cells, batch_size=BATCH, split=0.0, flip=False, crop=0, cutout=0,
-                    hessian_every=0, precision="float32", channels_last=False, capture="off",
+                    guard="none", hessian_every=0, precision="float32", channels_last=False, capture="off",
                 )  # fmt: skip
                 search = GradientSearch(space, task, changed, seed=seed, device="cpu")
                 try:
