@@ -91,7 +91,7 @@ def test_edge_normalisation_of_a_space_without_meeting_edges_is_a_note(tmp_path)
 
 
 def test_partial_channels_of_a_choice_between_whole_layers_are_refused():
-    with pytest.raises(RequestError, match="needs choices between single operations that keep channels"):
+    with pytest.raises(RequestError, match="need choices between single operations that keep channels"):
         ec.search("layer-choice", DIGITS, "pc-darts", partial=2, **OWN)
 
 

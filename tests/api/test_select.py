@@ -112,8 +112,9 @@ def test_a_task_from_python_is_given_again(tmp_path):
     task = ec.task(TASK)
     handle = ec.search("nasbench201", task, "darts", out=tmp_path / "run", **SEARCH)
     with pytest.raises(ec.RequestError, match="give it again"):
-        ec.select(handle)
-    assert ec.select(handle, task=task).term == handle.best.term
+        ec.select(tmp_path / "run")
+    assert ec.select(tmp_path / "run", task=task).term == handle.best.term
+    assert ec.select(handle, name="again").term == handle.best.term  # what a search returns knows its task
 
 
 @pytest.mark.parametrize(

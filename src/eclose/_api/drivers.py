@@ -65,7 +65,7 @@ def gradient(parts: Parts, run: Run | None, watch: Watch | None) -> Searched:
     request = parts.request
     ended = run.of_kind("search-end") if run is not None else []
     if run is not None and ended:
-        best = Best(parse(ended[-1]["term"]), {"score": ended[-1]["score"]}, "score")
+        best = Best(parse(ended[-1]["term"]), {"score": ended[-1]["score"]}, "score", ended[-1]["reason"])
         return best, history_of(run)
     search = GradientSearch(
         parts.space, parts.task, Recipe(**request.settings), seed=request.seed, device=request.device, run=run,
@@ -80,7 +80,7 @@ def gradient(parts: Parts, run: Run | None, watch: Watch | None) -> Searched:
             score=found.score, seconds=found.seconds,
         )  # fmt: skip
         run.save_best(str(found.term))
-    return Best(found.term, {"score": found.score}, "score"), search.history
+    return Best(found.term, {"score": found.score}, "score", found.reason), search.history
 
 
 def refuse_gradient_misfits(parts: Parts) -> None:
@@ -93,7 +93,10 @@ def refuse_gradient_misfits(parts: Parts) -> None:
                             device=request.device)  # fmt: skip
     try:
         for number in range(len(search.stages)):
-            search.loop(search.made(number), number)
+            made = search.made(number)
+            loop = search.loop(made, number)
+            if number == 0:
+                search.refuse_undefined(made, loop)
     except ShapeError as error:
         raise RequestError(f"the supernet of {parts.space.name} does not fit {parts.task.name}: {error}") from error
 

@@ -35,8 +35,15 @@ class Opened:
     search: GradientSearch
     epochs: tuple[int, ...]
 
+    @property
+    def last(self) -> int:
+        """Finished epochs of the checkpoint that the search's own term is from; of the last, before there is one."""
+        ended = self.run.of_kind("search-end")
+        chosen = int(ended[-1]["epochs"]) if ended else -1
+        return chosen if chosen in self.epochs else self.epochs[-1]
+
     def context(self, epochs: int | None = None, **settings: Any) -> Context:
-        """Return the supernet as it was after so many epochs, the last kept ones without.
+        """Return the supernet as it was after so many epochs, those that the search's own term is from without.
 
         Args:
             epochs: of a checkpoint that there is.
@@ -47,7 +54,7 @@ class Opened:
                 f"{self.run.path} keeps no checkpoints of its supernet yet; one is kept every checkpoint_every= epochs "
                 f"and at the end ({self.search.recipe.checkpoint_every} here)"
             )
-        epochs = self.epochs[-1] if epochs is None else epochs
+        epochs = self.last if epochs is None else epochs
         if epochs not in self.epochs:
             kept = ", ".join(map(str, self.epochs))
             raise RequestError(f"{self.run.path} keeps no checkpoint after {epochs} epochs, but after {kept}")

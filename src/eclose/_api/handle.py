@@ -20,8 +20,8 @@ class Best:
         model: its network, trained where the search trained it at the end.
     """
 
-    def __init__(self, term: Term, objectives: dict[str, float], objective: str):
-        self.term, self.objectives = term, objectives
+    def __init__(self, term: Term, objectives: dict[str, float], objective: str, stopped: str = ""):
+        self.term, self.objectives, self.stopped = term, objectives, stopped
         self.score = objectives.get(objective, float("nan"))
         self.model: Any = None
 
@@ -39,6 +39,7 @@ class RunHandle:
         final: what the best network gave after its final training, on data that the search could not see.
         request: what was asked, as resolved.
         task: what was learned.
+        stopped: why a search ended before its last epoch, or nothing.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class RunHandle:
         self.path, self.best, self.history, self.final = path, best, history, final
         self.request = parts.request.plain()
         self.task = parts.task
+        self.stopped = best.stopped
         if best.model is None and path is not None and (path / "best.safetensors").exists():
             from safetensors.torch import load_file
 

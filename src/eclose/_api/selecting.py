@@ -82,6 +82,7 @@ def select(
     """
     from eclose.strategies.gradient.selection import SELECTIONS
     from eclose.strategies.gradient.selection import select as selection
+    from eclose.strategies.gradient.selection.memory import fingerprint
 
     if by not in SELECTIONS:
         there = [entry.name for entry in SELECTIONS]
@@ -100,11 +101,12 @@ def select(
             f"the selection {by} has no setting {key!r}{did_you_mean(key, known)} (settings: {', '.join(known)})"
         )
     context = found.context(epoch, **own)
-    epoch = found.epochs[-1] if epoch is None else epoch
+    epoch = found.last if epoch is None else epoch
     path = found.run.path / FOLDER / f"{name or f'{by}-epoch-{epoch:04d}'}.json"
     asked = {"by": by, "epoch": epoch, "settings": {key: settings[key] for key in sorted(settings)}}
+    state = fingerprint(context.supernet.net)
     kept = _kept(path, asked)
-    if kept is not None:
+    if kept is not None and kept.get("supernet") == state:  # a search that went back has written its checkpoints anew
         return _selected(kept, path)
     refuse_unwritable(path if path.parent.is_dir() else path.parent)
     context = replace(context, recipe=recipe, watch=watch, state=path.with_suffix(".pt"))
@@ -114,6 +116,7 @@ def select(
     content = {
         "kind": "selection",
         **asked,
+        "supernet": state,
         "term": str(chosen.term),
         "seconds": time.monotonic() - began,
         "steps": list(chosen.steps),

@@ -30,7 +30,8 @@ def read_settings(pairs: list[str] | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
-        key = key.strip().replace("-", "_")
+        owner, dot, name = key.strip().rpartition(".")  # in a comparison, STRATEGY.KEY
+        key = f"{owner}{dot}{name.replace('-', '_')}"
         if not equals or not key:
             raise RequestError(f"--set takes KEY=VALUE, as in --set budget=40, not {pair!r}")
         if key in found:
@@ -108,6 +109,8 @@ def _told(run: Any, json: bool) -> None:
         rows.append((f"{how}, {run.final['part']} part", f"{run.final['score']:.6g}"))
     table(rows, right=(1,))
     text(str(run.best.term))
+    if run.stopped:
+        note(f"stopped early: {run.stopped}")
     note(f"run: {run.path}, report: {run.path / 'report.html'}")
 
 

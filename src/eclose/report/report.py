@@ -92,7 +92,7 @@ def _figures(record: Record) -> list[tuple[str, str]]:
                 figures.append((grouped(best.objectives[name]), label))
     for event in record.run.of_kind("search-end"):
         figures.append((grouped(event["score"]) + record.unit, f"{metric} with the supernet's weights"))
-        figures.append((str(event["epochs"]), "epochs of search"))
+        figures.append((str(event["epochs"]), "epochs of search" + (", stopped" if event["reason"] else "")))
     if record.trials:
         failed = sum(trial.status == "failed" for trial in record.trials)
         figures.append((str(len(record.trials)), f"trials, {failed} failed" if failed else "trials"))

@@ -159,6 +159,12 @@ def test_a_wrong_second_order_step_is_found(broken, monkeypatch):
             outcome = right(self, loop, batches)
             loop.backward(self.upper, batches["valid"], ("alphas",))
             return outcome
+        if broken == "weight_decay":
+            settings = loop.groups["weights"].running.param_groups[0]
+            kept, settings["weight_decay"] = settings["weight_decay"], 0.0
+            outcome = right(self, loop, batches)
+            settings["weight_decay"] = kept
+            return outcome
         return right(replace(self, **{broken: 0.0}), loop, batches)
 
     monkeypatch.setattr(steps.Unrolled, "__call__", wrong)

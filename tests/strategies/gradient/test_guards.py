@@ -34,7 +34,7 @@ class Stop(Exception):
 def growing(monkeypatch):
     """Let the largest eigenvalue grow by a tenth an epoch: 1.1^4 = 1.46 > 1.3 over four."""
 
-    def scripted(probe, *, weight_decay, seed):
+    def scripted(probe, *, weight_decay, seed, samples):
         value = GROWTH**seed  # of the finished epochs
         return Spectrum(value, value, value, trace_error=0.0, size=1, method="dense", products=1)
 

@@ -64,7 +64,7 @@ def problem(rate: float = RATE, momentum: float = MOMENTUM, decay: float = DECAY
         model=net, groups={WEIGHTS: weights, ALPHAS: alphas}, precision=nullcontext, update=lambda names: None
     )
     upper, lower = Mixed(total, rule, "architecture"), Mixed(total, rule, "weights")
-    return loop, Unrolled(upper, lower, rule, momentum, decay)
+    return loop, Unrolled(upper, lower, rule, momentum)
 
 
 def exact(loop, step, train: Batch, valid: Batch) -> torch.Tensor:
@@ -79,7 +79,9 @@ def exact(loop, step, train: Batch, valid: Batch) -> torch.Tensor:
 
     (gradient,) = torch.autograd.grad(loss(train, w), w, create_graph=True)
     buffer = loop.groups[WEIGHTS].running.state[net.w].get("momentum_buffer", torch.zeros_like(w))
-    moved = w - loop.groups[WEIGHTS].rate * (step.momentum * buffer + gradient + step.weight_decay * w)
+    moved = w - loop.groups[WEIGHTS].rate * (
+        step.momentum * buffer + gradient + loop.groups[WEIGHTS].running.param_groups[0]["weight_decay"] * w
+    )
     return torch.autograd.grad(loss(valid, moved), alpha)[0]
 
 

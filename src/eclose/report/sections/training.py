@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eclose.report.charts import Series, chart
-from eclose.report.markup import Markup, element
+from eclose.report.markup import Markup, element, joined
 from eclose.report.record import Record
 from eclose.report.search_record import search_epochs
 
 
 def supernet(record: Record) -> Markup | None:
     """Return the section of a search by gradient, or nothing for a run without a supernet."""
-    return _charts(search_epochs(record))
+    charts = _charts(search_epochs(record))
+    said = [
+        f"After epoch {event['from']} the search went back to epoch {event['to']} and on with a weight decay of "
+        f"{event['weight_decay']:g}: {event['reason']}."
+        for event in record.run.of_kind("return")
+    ]
+    said += [
+        f"It was stopped: {event['reason']}. The architecture is that of epoch {event['epochs']}."
+        for event in record.run.of_kind("search-end")
+        if event["reason"]
+    ]
+    if charts is None or not said:
+        return charts
+    return joined([charts, *(element("p", text) for text in said)])
 
 
 def training(record: Record) -> Markup | None:

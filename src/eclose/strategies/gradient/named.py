@@ -21,7 +21,7 @@ ROBUST = ("s1", "s2", "s3", "s4")
 
 SHARED: dict[str, Settings] = {
     BENCHMARK: {"epochs": 100},
-    **{key: {"batch_size": 96} for key in ONE_SHOT},
+    **{key: {"epochs": 50, "batch_size": 96, "rate": 0.025, "rate_end": 0.001} for key in ONE_SHOT},
 }
 """What every strategy has on a space unless it says otherwise."""
 
@@ -103,7 +103,8 @@ own. Alphas rest for the first 15 epochs.
 """,
     "Xu et al. 2020, PC-DARTS: Partial Channel Connections for Memory-Efficient Architecture Search",
     spaces={BENCHMARK: {"epochs": 100, "batch_size": 64, "rate": 0.025, "rate_end": 0.001, "architecture_rate": 3e-4,
-                        "frozen": 15}},
+                        "frozen": 15},
+            **{key: {"architecture_rate": 3e-4} for key in ONE_SHOT}},
     partial=4, edge_normalisation=True, frozen=15, batch_size=256, rate=0.1, rate_end=0.0, architecture_rate=6e-4,
 )  # fmt: skip
 DRNAS = named(
@@ -124,7 +125,9 @@ each edge. Alphas rest for the first ten epochs of a stage.
     "Chen et al. 2021, section 3.3 and appendix",
     spaces={BENCHMARK: {"epochs": 100, "stages": "50:4:5 50:2:3", "rate": 0.025, "rate_end": 0.001,
                         "architecture_rate": 3e-4},
-            "darts": {"stages": "25:6:7 25:4:4", "channels": 36, "cells": 20}},
+            "darts": {"stages": "25:6:7 25:4:4", "channels": 36, "cells": 20},
+            **{key: {"architecture_rate": 3e-4, "stages": "25:4:0 25:2:2"} for key in ONE_SHOT},
+            **{key: {"stages": "25:4:0 25:2:1"} for key in ROBUST}},
     mixture="dirichlet", epochs=50, stages="25:4:0 25:2:4", frozen=10, rate=0.1, rate_end=0.0, architecture_rate=6e-4,
 )  # fmt: skip
 SDARTS_RS = named(
@@ -151,7 +154,7 @@ The weights of the mixture themselves are learned, by exponentiated gradient on 
 single-level form.
 """,
     "Li et al. 2021, Geometry-Aware Gradient Algorithms for Neural Architecture Search",
-    spaces={BENCHMARK: {"epochs": 25, "period": 50, "channels": 24}},
+    spaces={BENCHMARK: {"epochs": 25, "period": 50, "channels": 24, "without_none": True}},
     mixture="simplex", architecture_optimiser="exponentiated", architecture_rate=0.1, architecture_decay=0.0,
 )  # fmt: skip
 GAEA_PC_DARTS = named(
@@ -195,12 +198,12 @@ ENAS = named(
     "enas",
     """
 Paths are drawn by a recurrent controller, which after every epoch is rewarded for accurate ones. The best of 100 of its
-paths is taken.
+paths is taken. The rate of the weights falls along one cosine; the benchmark's authors begin it anew every ten epochs.
 """,
     "Pham et al. 2018, Efficient Neural Architecture Search via Parameter Sharing",
     spaces={BENCHMARK: {"epochs": 250, "batch_size": 128, "rate": 0.05, "rate_end": 5e-4, "weight_decay": 2.5e-4}},
     mixture="controller", step="none", selection="sampled", samples=100, epochs=150, rate=0.05, rate_end=5e-4,
-    weight_decay=2.5e-4,
+    weight_decay=2.5e-4, architecture_rate=1e-3, architecture_beta1=0.0,
 )  # fmt: skip
 R_DARTS_DP = named(
     "r-darts-dp",
@@ -235,6 +238,7 @@ DARTS_ADA = named(
 As darts-es, but instead of stopping the search goes back and goes on with ten times the weight decay, up to 0.03.
 """,
     "Zela et al. 2020, appendix",
+    spaces={key: {"hessian_every": 2} for key in ROBUST},
     guard="adapt",
     hessian_every=1,
     checkpoint_every=1,

@@ -38,14 +38,16 @@ class Probe:
         """Return the loss at some weights of the mixture."""
         return self.plain(Weighted(self.net, self.rule.mixed(thetas)), self.batch).loss  # type: ignore[arg-type]
 
-    def spectrum(self, *, method: str = "auto", weight_decay: float = 0.0, seed: int = 0) -> Spectrum:
-        """Return the eigenvalues of the Hessian in the alphas, where they are now."""
+    def spectrum(
+        self, *, method: str = "auto", weight_decay: float = 0.0, seed: int = 0, samples: int = 32
+    ) -> Spectrum:
+        """Return the eigenvalues of the Hessian in the alphas, where they are now; see `diagnose.hessian.spectrum`."""
         alphas = {name: self.net.alphas[name] for name in self.rule.names}  # type: ignore[index]
         training = self.net.training
         self.net.train()
         try:
             with preserved(self.net):
-                return spectrum(self.loss, alphas, method=method, weight_decay=weight_decay, seed=seed)  # type: ignore[arg-type]
+                return spectrum(self.loss, alphas, method=method, weight_decay=weight_decay, seed=seed, samples=samples)  # type: ignore[arg-type]
         finally:
             self.net.train(training)
 

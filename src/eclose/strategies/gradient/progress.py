@@ -29,6 +29,7 @@ def pruned(rule: MixtureRule, alphas: dict[str, torch.nn.Parameter], keep: int) 
             for index in range(alpha.numel()):
                 if index not in best:
                     alpha[index] = 0.0
+        rule.updated(alphas)
 
 
 def next_stage(search: GradientSearch, made: Made, loop: Loop, number: int) -> Made:

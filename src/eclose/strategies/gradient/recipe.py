@@ -59,6 +59,7 @@ class Recipe:
         attack_steps: of the adversarial perturbation.
         partial: channels of an edge go through the mixture as one part of this many (PC-DARTS).
         edge_normalisation: whether the edges of a node are weighted by a softmax of their own (PC-DARTS).
+        without_none: whether `none` takes no part in the search.
         stages: a progressive search as `epochs:partial:operations`, one for each stage (DrNAS).
         regulariser: a term that is added to the architecture's loss.
         regulariser_weight: its factor.
@@ -113,6 +114,7 @@ class Recipe:
     attack_steps: int = 7
     partial: int = 1
     edge_normalisation: bool = False
+    without_none: bool = False
     stages: str = ""
     regulariser: str = "none"
     regulariser_weight: float = 0.0
@@ -168,6 +170,15 @@ class Recipe:
             self._refuse(getattr(self, key) >= 0, key, "at least 0")
         self._refuse(0 <= self.split < 1, "split", "a share of the data below 1, or 0 for the task's own parts")
         self._refuse(0 <= self.drop_path < 1, "drop_path", "at least 0 and below 1")
+        if self.without_none and self.mixture not in SOFT:
+            raise RequestError(
+                f"without_none=true goes with the mixtures {', '.join(SOFT)}, not with {self.mixture!r}; search a "
+                "space without `none`"
+            )
+        for key in ("momentum", "architecture_beta1", "architecture_beta2"):
+            self._refuse(0 <= getattr(self, key) < 1, key, "at least 0 and below 1")
+        if self.nesterov and not self.momentum:
+            raise RequestError("nesterov=true needs a momentum above 0")
         if self.perturbation != "none" and self.mixture not in SOFT:
             raise RequestError(
                 f"a perturbation changes the weights of all operations; it goes with the mixtures {', '.join(SOFT)}, "
@@ -203,6 +214,29 @@ class Recipe:
     def _refuse(self, fine: bool, key: str, right: str) -> None:
         if not fine:
             raise RequestError(f"{key} must be {right}, not {getattr(self, key)!r}")
+
+    def unused(self) -> dict[str, str]:
+        """Return the settings that differ from their default and mean nothing here, each with the reason."""
+        untrained = self.mixture in ("uniform-path", "controller") or self.step == "none"
+        reasons: dict[str, tuple[bool, str]] = {
+            "temperature": ("gumbel" not in self.mixture, f"mixture={self.mixture} has no temperature"),
+            "temperature_end": ("gumbel" not in self.mixture, f"mixture={self.mixture} has no temperature"),
+            "leak": (self.mixture != "hard-gumbel", f"mixture={self.mixture} has none"),
+            "fix_margin": (self.mixture != "sampled", f"mixture={self.mixture} fixes nothing"),
+            "controller_steps": (self.mixture != "controller", "there is no controller"),
+            "controller_samples": (self.mixture != "controller", "there is no controller"),
+            "radius": (self.perturbation == "none", "there is no perturbation"),
+            "radius_end": (self.perturbation == "none", "there is no perturbation"),
+            "attack_steps": (self.perturbation != "adversarial", "there is no adversarial perturbation"),
+            "guard_limit": (self.guard == "none", "there is no guard"),
+            "regulariser_weight": (self.regulariser == "none" or untrained, "no alphas are regularised"),
+            "samples": (self.selection != "sampled", f"selection={self.selection} draws nothing"),
+            "frozen": (untrained, "no alphas move"),
+            "architecture_rate": (untrained and self.mixture != "controller", "no alphas move"),
+            "architecture_decay": (untrained, "no alphas move"),
+        }
+        default = {entry.name: entry.default for entry in fields(self)}
+        return {key: reason for key, (idle, reason) in reasons.items() if idle and getattr(self, key) != default[key]}
 
     def plain(self) -> dict[str, Any]:
         """Return the settings as plain data."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 
 from eclose.algebra.errors import RequestError
 from eclose.algebra.terms import Term
+from eclose.diagnose.normalisation import preserved
 from eclose.operations.groups import weights as weights_of
 from eclose.runs import Run
 from eclose.spaces import Space
@@ -24,6 +25,7 @@ from eclose.strategies.gradient.finite import explaining
 from eclose.strategies.gradient.guards import LARGEST_WEIGHT_DECAY, WEIGHT_DECAY_FACTOR, Guard, guard
 from eclose.strategies.gradient.keeping import Checkpoint, Kept, RuleState, Shelf
 from eclose.strategies.gradient.mixtures import MixtureRule, mixture
+from eclose.strategies.gradient.objective import alphas_of
 from eclose.strategies.gradient.optimisers import architecture_optimiser
 from eclose.strategies.gradient.perturbations import Perturbation, perturbation
 from eclose.strategies.gradient.probe import Probe
@@ -32,7 +34,7 @@ from eclose.strategies.gradient.recipe import Recipe, Stage, stages_of
 from eclose.strategies.gradient.regularisers import regulariser
 from eclose.strategies.gradient.selection import Context, select
 from eclose.strategies.gradient.steps import ALPHAS, WEIGHTS, step_of
-from eclose.strategies.gradient.supernet import Supernet, supernet
+from eclose.strategies.gradient.supernet import Supernet, Weighted, supernet
 from eclose.strategies.gradient.watching import Watching, history_of
 from eclose.tasks import Task
 from eclose.train.callbacks import Callback, CutoutShare, DropPath
@@ -120,8 +122,10 @@ class GradientSearch:
         content = None if state is None else state["content"]
         made = self.made(number)
         self.notes += made.supernet.notes
+        self.notes += [f"{key}= is not used: {reason}" for key, reason in self.recipe.unused().items()]
         if state is None:
             made.rule.initialise(made.supernet.alphas, self._generator("alphas"))
+            made.rule.updated(made.supernet.alphas)
             self._introduce(made.supernet)
         while True:
             loop = self.loop(made, number)
@@ -162,7 +166,8 @@ class GradientSearch:
 
     def _selected(self, made: Made, epochs: int, reason: str) -> Found:
         context = Context(
-            supernet=made.supernet, rule=made.rule, recipe=self.recipe, task=self.task, feeds=self.feeds(),
+            supernet=made.supernet, rule=made.rule, recipe=replace(self.recipe, weight_decay=self._weight_decay()),
+            task=self.task, feeds=self.feeds(),
             plain=self.plain, device=self.device, seed=self.seed, watch=self.watch,
             state=None if self.run is None else self.run.path / "selection.pt",
         )  # fmt: skip
@@ -171,6 +176,18 @@ class GradientSearch:
             self._note("the selected term breaks a constraint of the grammar; selection by magnitude keeps them")
         seconds = time.monotonic() - self._began
         return Found(found.term, found.decisions, found.score, epochs, reason, tuple(self.notes), seconds)
+
+    def refuse_undefined(self, made: Made, loop: Loop) -> None:
+        """Raise where a supernet gives no finite loss before anything is trained; its state is not kept."""
+        made.rule.initialise(made.supernet.alphas, self._generator("alphas"))
+        with torch.random.fork_rng(devices=[]), torch.no_grad(), preserved(loop.model):
+            weights = made.rule(alphas_of(loop.model, made.rule), "weights")
+            outcome = self.plain(Weighted(loop.model, weights), self.feeds()["valid"].batch(0, 0))  # type: ignore[arg-type]
+        if not bool(torch.isfinite(outcome.loss)):
+            raise RequestError(
+                f"the supernet of {self.space.name} has no finite loss to begin with: some of its alternatives give "
+                "values that are no numbers, and a mixture spreads them. Search it by trials: random or evolution"
+            )
 
     # What it is made of
 
@@ -183,6 +200,14 @@ class GradientSearch:
         if self.recipe.channels_last:
             net.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         rule = mixture(net.sites, self.recipe)
+        largest = max((site.count for site in net.choices.values()), default=0)
+        if number == 0 and 0 < stage.operations < largest:
+            raise RequestError(
+                f"a first stage has all operations, since nothing is known about them yet: {stage.operations} of "
+                f"{largest} in stages={self.recipe.stages!r}; write 0 for all"
+            )
+        if self.recipe.without_none:
+            rule.drop_none()
         return Made(net, rule, perturbation(tuple(name for name in net.choices), self.recipe), stage)
 
     def loop(self, made: Made, number: int) -> Loop:

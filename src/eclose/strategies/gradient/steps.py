@@ -70,7 +70,6 @@ class Unrolled:
         lower: the training objective, as a function of the alphas.
         rule: brings the alphas back into their domain.
         momentum: mu.
-        weight_decay: lambda.
         pauses: epochs in which the alphas rest.
     """
 
@@ -78,7 +77,6 @@ class Unrolled:
     lower: Mixed
     rule: MixtureRule
     momentum: float
-    weight_decay: float
     pauses: tuple[tuple[int, int], ...] = ()
 
     name = "valid"
@@ -94,7 +92,7 @@ class Unrolled:
         group, alphas = loop.groups[WEIGHTS], loop.groups[ALPHAS].tensors
         weights = list(group.tensors)
         names = _names_of(model, weights)
-        rate = group.device_rate
+        rate, decay = group.device_rate, group.running.param_groups[0]["weight_decay"]
 
         def gradient(
             objective: Mixed, values: list[Tensor], batch: Batch, wrt: Sequence[Tensor]
@@ -111,7 +109,7 @@ class Unrolled:
         descent, _ = gradient(self.lower, leaves, train, leaves)
         virtual = []
         for parameter, weight, found in zip(weights, detached, descent, strict=True):
-            step = found + self.weight_decay * weight
+            step = found + decay * weight
             buffer = group.running.state.get(parameter, {}).get("momentum_buffer")
             if buffer is not None:
                 step = step + self.momentum * buffer
@@ -221,7 +219,7 @@ def step_of(
     above: Any
     if recipe.step == "second-order":
         seen = replace(lower, fixed=False, perturbation=None)
-        above = Unrolled(upper, seen, rule, recipe.momentum, recipe.weight_decay, pauses)
+        above = Unrolled(upper, seen, rule, recipe.momentum, pauses)
     else:
         above = Moved(upper, (ALPHAS,), "valid", rule=rule, pauses=pauses)
     return Step((above, below) if recipe.order == "architecture-first" else (below, above))

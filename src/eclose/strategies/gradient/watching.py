@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from eclose.algebra.errors import RequestError
 from eclose.diagnose.weights import dominant, entropies, margin
 from eclose.runs import Run
-from eclose.strategies.gradient.decisions import as_scores, decide, skips_of
+from eclose.strategies.gradient.decisions import Decisions, as_scores, decide, skips_of
 from eclose.strategies.gradient.mixtures.rule import MixtureRule
 from eclose.strategies.gradient.probe import Probe
 from eclose.strategies.gradient.recipe import Recipe
+from eclose.strategies.gradient.selection.magnitude import decided_within, with_parameters
 from eclose.strategies.gradient.supernet import Supernet
 from eclose.train.callbacks import Callback
 
 if TYPE_CHECKING:
     from eclose.train.loop import Loop
+
+PROBES = 8  # random directions that the trace of a Hessian is estimated with, beside those that Lanczos goes through
 
 
 class Watching(Callback):
@@ -51,17 +56,30 @@ class Watching(Callback):
         seen = self.seen()
         every = self.recipe.hessian_every
         if every and epoch % every == 0:
-            found = self.probe().spectrum(weight_decay=self.recipe.architecture_decay, seed=epoch)
-            self.measured[epoch] = {"largest": found.largest, "norm": found.norm, "trace": found.trace}
-            seen["hessian"] = self.measured[epoch]
+            with suppress(RequestError):  # a Hessian that is not finite is a measurement less, not the end of a search
+                found = self.probe().spectrum(weight_decay=self.recipe.architecture_decay, seed=epoch, samples=PROBES)
+                self.measured[epoch] = {"largest": found.largest, "norm": found.norm, "trace": found.trace}
+                seen["hessian"] = self.measured[epoch]
         self.tell({"epoch": epoch - 1, **seen})
+
+    def _decisions(self, scores: dict[str, list[float]]) -> Decisions:
+        """Return what a selection by magnitude would keep, where its limits can be kept already."""
+        recipe = self.recipe
+        features = with_parameters(self.supernet.net.program) if recipe.least_features else None
+        try:
+            return decided_within(
+                self.supernet, scores, most_skips=recipe.most_skips, least_features=recipe.least_features,
+                features=features,
+            )  # fmt: skip
+        except RequestError:
+            return decide(self.supernet.sites, scores)
 
     def seen(self) -> dict[str, Any]:
         """Return what the architecture looks like now."""
         sites = self.supernet.sites
         thetas = self.rule.expected({name: alpha.detach() for name, alpha in self.supernet.alphas.items()})
         scores = as_scores(thetas)
-        decisions = decide(sites, scores)
+        decisions = self._decisions(scores)
         self.skips = skips_of(sites, decisions)
         choices = {name: scores[name] for name in self.supernet.choices}
         found = entropies(choices)

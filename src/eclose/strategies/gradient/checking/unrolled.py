@@ -106,6 +106,7 @@ def naive(
     train, valid = (bench.loop.feeds[name].batch(0, 0) for name in ("train", "valid"))
     group = bench.loop.groups[WEIGHTS]
     weights, alphas = group.tensors, list(bench.alphas.values())
+    decay = group.running.param_groups[0]["weight_decay"]
     before = [weight.detach().clone() for weight in weights]
 
     def gradients(objective: Mixed, batch: Any, wrt: list[Any]) -> list[Tensor]:
@@ -124,7 +125,7 @@ def naive(
         with bench.seeded():
             descent = gradients(part.lower, train, weights)
             put([
-                w - rate * (part.momentum * group.running.state[weight]["momentum_buffer"] + g + part.weight_decay * w)
+                w - rate * (part.momentum * group.running.state[weight]["momentum_buffer"] + g + decay * w)
                 for weight, w, g in zip(weights, before, descent, strict=True)
             ])  # fmt: skip
             both = gradients(part.upper, valid, [*alphas, *weights])
@@ -150,12 +151,13 @@ def differentiated(bench: Bench, rate: float) -> dict[str, Tensor]:
     group = bench.loop.groups[WEIGHTS]
     names = {id(parameter): name for name, parameter in net.named_parameters()}
     weights: list[nn.Parameter] = group.tensors
+    decay = group.running.param_groups[0]["weight_decay"]
     with bench.seeded():
         lower = part.lower(net, train).loss
     descent = torch.autograd.grad(lower, weights, create_graph=True, allow_unused=True)
     moved = {}
     for weight, gradient in zip(weights, descent, strict=True):
-        step = part.momentum * group.running.state[weight]["momentum_buffer"] + part.weight_decay * weight
+        step = part.momentum * group.running.state[weight]["momentum_buffer"] + decay * weight
         moved[names[id(weight)]] = weight - rate * (step if gradient is None else step + gradient)
     view: Any = Functional(net, moved)
     with bench.seeded():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 HIDDEN, LAYERS = 32, 2
 TEMPERATURE, TANH = 5.0, 2.5
-RATE, BETAS, EPSILON, CLIP = 1e-3, (0.0, 0.999), 1e-3, 5.0
+EPSILON, CLIP = 1e-3, 5.0
 ENTROPY, BASELINE_DECAY = 1e-4, 0.99
 MOST_SUBSETS = 1_000
 FREQUENCY_SAMPLES = 64
@@ -139,7 +139,11 @@ class ControllerTraining(Callback):
     def __init__(self, rule: Controlled):
         self.rule = rule
         self.baseline: float | None = None
-        self._optimiser = torch.optim.Adam(rule.controller.parameters(), lr=RATE, betas=BETAS, eps=EPSILON)
+        recipe = rule.recipe
+        betas = (recipe.architecture_beta1, recipe.architecture_beta2)
+        self._optimiser = torch.optim.Adam(
+            rule.controller.parameters(), lr=recipe.architecture_rate, betas=betas, eps=EPSILON
+        )
 
     def after_epoch(self, loop: Loop, metrics: Mapping[str, float]) -> None:
         """Take the controller's steps."""

@@ -78,6 +78,13 @@ class MixtureRule:
         """Take up a state."""
         self.allowed = {name: tuple(kept) for name, kept in state["allowed"].items()}
 
+    def drop_none(self) -> None:
+        """Leave `none` out of every choice that offers something else."""
+        for name, kept in self.allowed.items():
+            left = tuple(index for index in kept if index not in self.sites[name].zeros)
+            if self.sites[name].kind == "choice" and left:
+                self.allowed[name] = left
+
     # What rules are made of
 
     def present(self) -> dict[str, Site]:

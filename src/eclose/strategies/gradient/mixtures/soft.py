@@ -30,8 +30,14 @@ def gumbel_like(rows: Tensor) -> Tensor:
 class Gumbel(MixtureRule):
     """theta = softmax((log p + G) / tau), p = softmax(alpha): one sample a pass for each alpha (Xie et al. 2019).
 
-    What log p is up to a constant makes no difference, so the alphas are log p.
+    What log p is up to a constant makes no difference, so the alphas are log p; they begin at N(1, 0.01^2).
     """
+
+    def initialise(self, alphas: Mapping[str, nn.Parameter], generator: torch.Generator) -> None:
+        """Give alphas their first values."""
+        with torch.no_grad():
+            for alpha in alphas.values():
+                alpha.copy_(1.0 + 0.01 * torch.randn(alpha.shape, generator=generator))
 
     def __init__(self, sites: Mapping[str, Site], recipe: Recipe):
         super().__init__(sites, recipe)
@@ -87,6 +93,16 @@ class Simplex(MixtureRule):
         with torch.no_grad():
             for alpha in alphas.values():
                 alpha.fill_(1.0 / alpha.numel())
+
+    def updated(self, alphas: Mapping[str, nn.Parameter]) -> None:
+        """Bring weights back onto the simplex of what takes part."""
+        with torch.no_grad():
+            for name, theta in alphas.items():
+                kept = self.allowed[name]
+                if len(kept) < theta.numel():
+                    inside = torch.zeros_like(theta)
+                    inside[list(kept)] = theta[list(kept)]
+                    theta.copy_(inside / inside.sum())
 
     def expected(self, alphas: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the parameters."""

@@ -35,10 +35,12 @@ def decided_within(net: Supernet, scores: Scores, **constraints: Any) -> Decisio
     A grammar may have constraints that choices know nothing of. Then alternatives are tried in the order of the weight
     that is given up, summed over the choices that change.
     """
-    best = decide(net.sites, scores, **constraints)
+    given: dict[str, Any] = {**constraints}
+    picks = dict(given.pop("fixed", None) or {})
+    best = decide(net.sites, scores, fixed=picks, **given)
     if net.term(best) in net.space:
         return best
-    names = [name for name in net.choices if name in scores]
+    names = [name for name in net.choices if name in scores and name not in picks]
     ranked = {name: sorted(net.sites[name].selectable, key=lambda index: -scores[name][index]) for name in names}
     losses = {name: [scores[name][order[0]] - scores[name][index] for index in order] for name, order in ranked.items()}
     waiting: list[tuple[float, tuple[int, ...], int]] = [(0.0, (0,) * len(names), 0)]
@@ -48,7 +50,7 @@ def decided_within(net: Supernet, scores: Scores, **constraints: Any) -> Decisio
         loss, ranks, last = heapq.heappop(waiting)
         fixed = {name: (ranked[name][rank],) for name, rank in zip(names, ranks, strict=True)}
         with suppress(RequestError):
-            found = decide(net.sites, scores, fixed=fixed, **constraints)
+            found = decide(net.sites, scores, fixed={**picks, **fixed}, **given)
             if net.term(found) in net.space:
                 return found
         for place in range(last, len(names)):

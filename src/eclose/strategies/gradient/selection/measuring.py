@@ -11,7 +11,7 @@ import torch
 from eclose.operations.mixture import MixtureWeights
 from eclose.strategies.gradient.decisions import Decisions, as_scores, decide
 from eclose.strategies.gradient.selection.context import Context
-from eclose.strategies.gradient.selection.magnitude import with_parameters
+from eclose.strategies.gradient.selection.magnitude import decided_within, with_parameters
 from eclose.strategies.gradient.supernet import Site
 from eclose.train.randomness import key_of
 
@@ -70,11 +70,12 @@ def concluded(context: Context, decided: Decisions, importance: Mapping[str, Seq
     """
     sites, recipe = context.supernet.sites, context.recipe
     found = decide(sites, as_scores(context.thetas()), fixed=decided)
-    if recipe.most_skips < 0 and not recipe.least_features:
+    inside = context.supernet.term(found) in context.supernet.space
+    if recipe.most_skips < 0 and not recipe.least_features and inside:
         return found
-    scores = {name: importance.get(name, (1.0,) * site.count) for name, site in sites.items()}
-    return decide(
-        sites,
+    scores = {name: list(importance.get(name, (1.0,) * site.count)) for name, site in sites.items()}
+    return decided_within(
+        context.supernet,
         scores,
         fixed={name: kept for name, kept in found.items() if sites[name].kind == "pick"},
         most_skips=recipe.most_skips,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from eclose.algebra.errors import RequestError
+from eclose.strategies.gradient.decisions import decide
 from eclose.strategies.gradient.mixtures.paths import UniformPath
 from eclose.strategies.gradient.selection.context import Context, Selection
+from eclose.strategies.gradient.selection.magnitude import with_parameters
 from eclose.train.randomness import key_of
 
 FIRST_BATCHES = 10  # that every architecture is scored on
@@ -26,11 +30,12 @@ def sampled(context: Context) -> Selection:
         for _ in range(recipe.samples):
             decisions = rule.path()  # type: ignore[attr-defined]
             found = net.term(decisions)
-            if leads_somewhere(context, decisions) and found in net.space:
+            if leads_somewhere(context, decisions) and found in net.space and allowed(context, decisions):
                 drawn.setdefault(str(found), decisions)
     if not drawn:
         raise RequestError(
-            f"none of {recipe.samples} architectures drawn is in the space and computes anything; draw more (samples=)"
+            f"none of {recipe.samples} architectures drawn is in the space, within its limits, and computes anything; "
+            "draw more (samples=)"
         )
     sign = 1.0 if context.task.metric.direction == "maximise" else -1.0
     rough = {}
@@ -43,6 +48,19 @@ def sampled(context: Context) -> Selection:
     best = max(finalists, key=lambda term: fine[term])
     steps = tuple({"term": term, "score": sign * fine[term]} for term in finalists)
     return Selection(net.term(drawn[best]), drawn[best], sign * fine[best], steps)
+
+
+def allowed(context: Context, decisions: dict[str, tuple[int, ...]]) -> bool:
+    """Return whether decisions keep the recipe's limits."""
+    recipe, sites = context.recipe, context.supernet.sites
+    limits: dict[str, Any] = {"most_skips": recipe.most_skips, "least_features": recipe.least_features}
+    if recipe.least_features:
+        limits["features"] = with_parameters(context.supernet.net.program)
+    try:
+        decide(sites, {}, fixed=decisions, **limits)
+    except RequestError:
+        return False
+    return True
 
 
 def leads_somewhere(context: Context, decisions: dict[str, tuple[int, ...]]) -> bool:
