@@ -14,7 +14,8 @@ from eclose.strategies.gradient.supernet import Site
 from support.small_supernets import search_of
 
 SMALL = {
-    "channels": 4, "cells": 1, "mixture": "controller", "step": "none", "architecture_rate": 1e-3, "architecture_beta1": 0.0,
+    "channels": 4, "cells": 1, "mixture": "controller", "step": "none", "architecture_rate": 1e-3,
+    "architecture_beta1": 0.0,
     "batch_size": 25, "epochs": 4,
     "controller_steps": 2, "controller_samples": 3, "checkpoint_every": 2,
 }  # fmt: skip
